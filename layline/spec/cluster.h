@@ -1,0 +1,29 @@
+// A kind of node and the network that joins such nodes. How many GPUs of it are used is the Job's business.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "layline/spec/gpu.h"
+
+namespace layline::spec {
+
+struct Cluster {
+  std::string name;                 // "a100-80gb"
+  std::string title;
+  std::vector<std::string> aliases;
+  Gpu gpu;
+  int gpus_per_node = 8;
+  // Inside the node, per GPU and direction (NVLink or PCIe), and the latency of one hop.
+  double intra_bytes_per_second = 0;
+  double intra_latency_seconds = 0;
+  // Between nodes, per node and direction over all its NICs; no single GPU gets more than inter_bytes_per_second_per_gpu.
+  double inter_bytes_per_second_per_node = 0;
+  double inter_bytes_per_second_per_gpu = 0;
+  double inter_latency_seconds = 0;
+  int max_nodes = 0;                // 0: no limit stated
+  std::map<std::string, std::string> sources;
+};
+
+}  // namespace layline::spec
