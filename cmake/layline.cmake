@@ -1,6 +1,10 @@
 # Helpers that keep every folder's CMakeLists.txt to the line that matters: what the folder may use.
 
 set(LAYLINE_WARNINGS -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion -Werror)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  # A false alarm of GCC 12 on std::string's operator+ (GCC bug 105651).
+  list(APPEND LAYLINE_WARNINGS -Wno-restrict)
+endif()
 
 # layline_library(NAME [USES folder...] [PRIVATE library...])
 # One library from all *.cc files of this folder. USES names folders of layline/, PRIVATE outside libraries
@@ -8,6 +12,10 @@ set(LAYLINE_WARNINGS -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-co
 function(layline_library name)
   cmake_parse_arguments(ARG "" "" "USES;PUBLIC;PRIVATE" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cc)
+  if(NOT sources)
+    add_library(layline_${name} INTERFACE)
+    return()
+  endif()
   add_library(layline_${name} STATIC ${sources})
   target_include_directories(layline_${name} PUBLIC ${PROJECT_SOURCE_DIR})
   target_compile_options(layline_${name} PRIVATE ${LAYLINE_WARNINGS})
@@ -16,17 +24,20 @@ function(layline_library name)
 endfunction()
 
 # layline_test(NAME USES folder... [PRIVATE library...])
-# One GoogleTest program from all *_test.cc files of this folder, registered test by test.
+# One GoogleTest program (with RapidCheck for properties) from all *.cc files of this folder, registered test by test.
 function(layline_test name)
   cmake_parse_arguments(ARG "" "" "USES;PRIVATE" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cc)
+  if(NOT sources)
+    return()
+  endif()
   add_executable(${name}_test ${sources})
-  target_compile_options(${name}_test PRIVATE ${LAYLINE_WARNINGS} -Wno-conversion)
+  target_compile_options(${name}_test PRIVATE ${LAYLINE_WARNINGS} -Wno-conversion -Wno-shadow)
   target_compile_definitions(${name}_test PRIVATE LAYLINE_SOURCE_DIR="${PROJECT_SOURCE_DIR}"
                                                   LAYLINE_BINARY_DIR="${PROJECT_BINARY_DIR}")
   list(TRANSFORM ARG_USES PREPEND layline_)
   target_link_libraries(${name}_test PRIVATE ${ARG_USES} ${ARG_PRIVATE} fmt::fmt GTest::gtest GTest::gmock
-                                             GTest::gtest_main)
+                                             GTest::gtest_main rapidcheck)
   gtest_discover_tests(${name}_test TEST_PREFIX ${name}. DISCOVERY_TIMEOUT 60)
 endfunction()
 include(GoogleTest)

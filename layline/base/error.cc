@@ -32,6 +32,9 @@ size_t edit_distance(std::string_view a, std::string_view b) {
 InputError::InputError(std::string_view where, std::string_view what)
     : std::runtime_error(where.empty() ? std::string(what) : fmt::format("{}: {}", where, what)) {}
 
+RunError::RunError(std::string_view where, std::string_view what)
+    : std::runtime_error(fmt::format("{}: {}", where, what)) {}
+
 InputError::InputError(std::string_view message) : std::runtime_error(std::string(message)) {}
 
 std::string nearest_name(std::string_view name, const std::vector<std::string>& known) {

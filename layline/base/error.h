@@ -19,6 +19,12 @@ class InputError : public std::runtime_error {
   explicit InputError(std::string_view message);
 };
 
+// What the user's input did not cause while the work was going on: a full disk, a device that fails (exit code 1).
+class RunError : public std::runtime_error {
+ public:
+  RunError(std::string_view where, std::string_view what);
+};
+
 // The entry of `known` nearest to `name` by edit distance (case-insensitive), or "" when none is near.
 std::string nearest_name(std::string_view name, const std::vector<std::string>& known);
 
