@@ -52,8 +52,7 @@ std::string nearest_name(std::string_view name, const std::vector<std::string>& 
   return best;
 }
 
-std::string unknown_name_message(std::string_view kind, std::string_view name,
-                                 const std::vector<std::string>& known) {
+std::string unknown_name_message(std::string_view kind, std::string_view name, const std::vector<std::string>& known) {
   const std::string nearest = nearest_name(name, known);
   if (!nearest.empty()) return fmt::format("no {} \"{}\" (did you mean \"{}\"?)", kind, name, nearest);
   constexpr size_t kShown = 12;

@@ -29,7 +29,6 @@ class RunError : public std::runtime_error {
 std::string nearest_name(std::string_view name, const std::vector<std::string>& known);
 
 // `no <kind> "<name>" (did you mean "<nearest>"?)`, or with the list of what is known when none is near.
-std::string unknown_name_message(std::string_view kind, std::string_view name,
-                                 const std::vector<std::string>& known);
+std::string unknown_name_message(std::string_view kind, std::string_view name, const std::vector<std::string>& known);
 
 }  // namespace layline::base

@@ -44,9 +44,7 @@ std::optional<T> parsed(std::string_view text) {
 
 }  // namespace
 
-std::optional<int64_t> to_whole_number(std::string_view text) {
-  return parsed<int64_t>(without_zero_fraction(text));
-}
+std::optional<int64_t> to_whole_number(std::string_view text) { return parsed<int64_t>(without_zero_fraction(text)); }
 
 std::optional<double> to_number(std::string_view text) {
   const std::optional<double> value = parsed<double>(text);
@@ -56,8 +54,7 @@ std::optional<double> to_number(std::string_view text) {
 int64_t parse_whole_number(std::string_view text, int64_t lower, int64_t upper, std::string_view where) {
   const std::optional<int64_t> value = to_whole_number(text);
   if (value && *value >= lower && *value <= upper) return *value;
-  throw InputError(where,
-                   fmt::format("found \"{}\", want a whole number from {} to {}", shown(text), lower, upper));
+  throw InputError(where, fmt::format("found \"{}\", want a whole number from {} to {}", shown(text), lower, upper));
 }
 
 double parse_number(std::string_view text, double lower, double upper, std::string_view where) {

@@ -18,9 +18,9 @@
 namespace layline::base {
 
 struct ProgressState {
-  std::string_view task;    // "validating"
+  std::string_view task;  // "validating"
   int64_t num_done = 0;
-  int64_t num_total = 0;    // 0: not known
+  int64_t num_total = 0;  // 0: not known
   double elapsed_seconds = 0;
   std::string_view remark;  // "best dp2 tp1 mb4", may be empty
 };
@@ -58,8 +58,8 @@ class Progress {
   std::mutex mutex_;
 };
 
-// A sink that keeps one line of a terminal up to date: "validating  37 of 60  ██████▏     about 6 min left". `write` puts
-// text on the terminal; the app decides whether there is one.
+// A sink that keeps one line of a terminal up to date: "validating  37 of 60  ██████▏     about 6 min left". `write`
+// puts text on the terminal; the app decides whether there is one.
 class ProgressLine : public ProgressSink {
  public:
   ProgressLine(std::function<void(std::string_view)> write, TextStyle style);

@@ -26,11 +26,22 @@ constexpr std::array<Unit, 6> kBinaryUnits = {{{"PiB", 1024.0 * 1024 * kGib},
                                                {"MiB", 1024.0 * 1024},
                                                {"KiB", 1024},
                                                {"B", 1}}};
-constexpr std::array<Unit, 16> kByteUnits = {{{"", 1},      {"b", 1},       {"k", 1024},          {"kib", 1024},
-                                              {"kb", 1e3},  {"m", 1 << 20}, {"mib", 1 << 20},     {"mb", 1e6},
-                                              {"g", kGib},  {"gib", kGib},  {"gb", 1e9},          {"t", 1024 * kGib},
-                                              {"tib", 1024 * kGib},         {"tb", 1e12},
-                                              {"pib", 1024 * 1024 * kGib},  {"pb", 1e15}}};
+constexpr std::array<Unit, 16> kByteUnits = {{{"", 1},
+                                              {"b", 1},
+                                              {"k", 1024},
+                                              {"kib", 1024},
+                                              {"kb", 1e3},
+                                              {"m", 1 << 20},
+                                              {"mib", 1 << 20},
+                                              {"mb", 1e6},
+                                              {"g", kGib},
+                                              {"gib", kGib},
+                                              {"gb", 1e9},
+                                              {"t", 1024 * kGib},
+                                              {"tib", 1024 * kGib},
+                                              {"tb", 1e12},
+                                              {"pib", 1024 * 1024 * kGib},
+                                              {"pb", 1e15}}};
 constexpr std::array<Unit, 9> kTimeUnits = {
     {{"", 1}, {"s", 1}, {"ms", 1e-3}, {"us", 1e-6}, {"ns", 1e-9}, {"min", 60}, {"m", 60}, {"h", 3600}, {"d", 86400}}};
 constexpr std::array<Unit, 5> kCountUnits = {{{"", 1}, {"k", 1e3}, {"m", 1e6}, {"b", 1e9}, {"t", 1e12}}};
@@ -173,8 +184,8 @@ int64_t parse_count(std::string_view text, int64_t lower, int64_t upper, std::st
     if (is_whole) count = static_cast<int64_t>(*value);
   }
   if (count && *count >= lower && *count <= upper) return *count;
-  throw InputError(where, fmt::format("found \"{}\", want a whole number from {} to {} (such as 1284, 300e9 or 125M)", text,
-                                      format_count(lower), format_count(upper)));
+  throw InputError(where, fmt::format("found \"{}\", want a whole number from {} to {} (such as 1284, 300e9 or 125M)",
+                                      text, format_count(lower), format_count(upper)));
 }
 
 }  // namespace layline::base

@@ -38,7 +38,8 @@ int64_t parse_bytes(std::string_view text, std::string_view where);
 // Seconds from "90", "90s", "1.5h", "10 min", "2d", "50ms". Throws InputError naming `where`.
 double parse_seconds(std::string_view text, std::string_view where);
 
-// A count from "1284", "1,284", "300e9", "300B", "125M"; whole, within [lower, upper]. Throws InputError naming `where`.
+// A count from "1284", "1,284", "300e9", "300B", "125M"; whole, within [lower, upper]. Throws InputError naming
+// `where`.
 int64_t parse_count(std::string_view text, int64_t lower, int64_t upper, std::string_view where);
 
 }  // namespace layline::base

@@ -52,8 +52,9 @@ class Reader {
 
   std::string fail_reason() {
     if (csv_error(&parser_) != CSV_EPARSE) return csv_strerror(csv_error(&parser_));
-    return fmt::format("a quote inside a field (after {} fields of the row); quote the whole field and double the quote",
-                       current_.size());
+    return fmt::format(
+        "a quote inside a field (after {} fields of the row); quote the whole field and double the quote",
+        current_.size());
   }
 
   // Exceptions must not cross libcsv's frames, so errors in the data are looked for afterwards.
@@ -103,6 +104,17 @@ void check_field_count(const CsvRow& row, size_t expected, const std::string& fi
                          fmt::format("{} fields, but the header has {}", row.fields.size(), expected));
 }
 
+// Unquoted, a byte order mark would be taken for the file's own.
+bool needs_quotes(std::string_view field) {
+  return field.find_first_of(",\"\r\n") != std::string_view::npos || field.starts_with(kByteOrderMark);
+}
+
+std::string quoted(std::string_view field) {
+  std::string text = "\"";
+  for (const char c : field) text.append(c == '"' ? 2 : 1, c);
+  return text + '"';
+}
+
 }  // namespace
 
 CsvTable parse_csv(std::string_view text, const std::string& file) {
@@ -126,13 +138,7 @@ std::string format_csv_row(const std::vector<std::string>& fields) {
   for (size_t i = 0; i < fields.size(); ++i) {
     if (i > 0) row += ',';
     const std::string& field = fields[i];
-    if (field.find_first_of(",\"\r\n") == std::string::npos) {
-      row += field;
-      continue;
-    }
-    row += '"';
-    for (const char c : field) row.append(c == '"' ? 2 : 1, c);
-    row += '"';
+    row += needs_quotes(field) ? quoted(field) : field;
   }
   return row + '\n';
 }

@@ -20,7 +20,8 @@ struct CsvTable {
 };
 
 // Parses `text`; `file` names it in errors. Throws base::InputError with file and line: an empty file, an empty or
-// duplicate column name, a row with another number of fields than the header, a stray or unterminated quote, a NUL byte.
+// duplicate column name, a row with another number of fields than the header, a stray or unterminated quote, a NUL
+// byte.
 CsvTable parse_csv(std::string_view text, const std::string& file);
 
 // One row with its line end (LF). Quotes only the fields that need it, so well-formed input comes out as it went in.

@@ -19,17 +19,17 @@ constexpr int64_t kMaxCount = int64_t{1} << 40;
 constexpr double kAboveZero = std::numeric_limits<double>::min();
 constexpr double kMaxNumber = 1e15;
 
-RunColumn text(std::string name, std::string RunRecord::*member, std::vector<std::string> allowed = {}) {
+RunColumn text(std::string name, std::string RunRecord::* member, std::vector<std::string> allowed = {}) {
   return {std::move(name), TextColumn{member, std::move(allowed)}};
 }
-RunColumn whole(std::string name, std::optional<int64_t> RunRecord::*member, int64_t lower = 1,
+RunColumn whole(std::string name, std::optional<int64_t> RunRecord::* member, int64_t lower = 1,
                 int64_t upper = kMaxCount) {
   return {std::move(name), WholeNumberColumn{member, lower, upper}};
 }
-RunColumn number(std::string name, std::optional<double> RunRecord::*member, double lower = kAboveZero) {
+RunColumn number(std::string name, std::optional<double> RunRecord::* member, double lower = kAboveZero) {
   return {std::move(name), NumberColumn{member, lower, kMaxNumber}};
 }
-RunColumn flag(std::string name, std::optional<bool> RunRecord::*member) {
+RunColumn flag(std::string name, std::optional<bool> RunRecord::* member) {
   return {std::move(name), FlagColumn{member}};
 }
 
@@ -152,8 +152,8 @@ const RunColumn* find_run_column(std::string_view name) {
 
 const std::vector<std::string>& required_run_columns() {
   static const std::vector<std::string> columns = {
-      "hardware", "layers", "hidden", "heads", "seq_len", "global_batch_sequences", "micro_batch_size",
-      "tp",       "pp",     "status"};
+      "hardware",         "layers", "hidden", "heads", "seq_len", "global_batch_sequences",
+      "micro_batch_size", "tp",     "pp",     "status"};
   return columns;
 }
 

@@ -11,22 +11,22 @@
 namespace layline::runs {
 
 struct TextColumn {
-  std::string RunRecord::*member;
+  std::string RunRecord::* member;
   std::vector<std::string> allowed;  // empty: any text
 };
 struct WholeNumberColumn {
-  std::optional<int64_t> RunRecord::*member;
+  std::optional<int64_t> RunRecord::* member;
   int64_t lower, upper;
 };
 struct NumberColumn {
-  std::optional<double> RunRecord::*member;
+  std::optional<double> RunRecord::* member;
   double lower, upper;
 };
 struct FlagColumn {
-  std::optional<bool> RunRecord::*member;
+  std::optional<bool> RunRecord::* member;
 };
 struct StatusColumn {
-  std::optional<RunStatus> RunRecord::*member;
+  std::optional<RunStatus> RunRecord::* member;
 };
 
 struct RunColumn {

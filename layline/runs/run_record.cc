@@ -142,8 +142,7 @@ std::optional<double> step_seconds(const RunRecord& record) {
   if (!gpus || !record.tokens_per_s_per_gpu || !record.global_batch_sequences || !record.seq_len) {
     return std::nullopt;
   }
-  const double tokens =
-      static_cast<double>(*record.global_batch_sequences) * static_cast<double>(*record.seq_len);
+  const double tokens = static_cast<double>(*record.global_batch_sequences) * static_cast<double>(*record.seq_len);
   return tokens / (*record.tokens_per_s_per_gpu * static_cast<double>(*gpus));
 }
 

@@ -27,9 +27,7 @@ class Files : public testing::Test {
   }
   ~Files() override { fs::remove_all(folder_); }
 
-  std::ptrdiff_t num_files() const {
-    return std::distance(fs::directory_iterator(folder_), fs::directory_iterator());
-  }
+  std::ptrdiff_t num_files() const { return std::distance(fs::directory_iterator(folder_), fs::directory_iterator()); }
 
   std::string folder_, path_;
 };

@@ -38,9 +38,15 @@ TEST(Csv, KeepsCommasQuotesAndLineEndsInsideQuotes) {
 }
 
 TEST(Csv, ReadsCarriageReturnsByteOrderMarksAndAMissingLastLineEnd) {
-  EXPECT_THAT(only_row("\xEF\xBB\xBF" "a,b\r\n1,2\r\n"), ElementsAre("1", "2"));
+  EXPECT_THAT(only_row("\xEF\xBB\xBF"
+                       "a,b\r\n1,2\r\n"),
+              ElementsAre("1", "2"));
   EXPECT_THAT(only_row("a,b\n1,"), ElementsAre("1", ""));
-  EXPECT_EQ(parse_csv("\xEF\xBB\xBF" "a,b\r\n1,2", "t").header.front(), "a");
+  EXPECT_EQ(parse_csv("\xEF\xBB\xBF"
+                      "a,b\r\n1,2",
+                      "t")
+                .header.front(),
+            "a");
 }
 
 TEST(Csv, KeepsBlanksBesideCommas) { EXPECT_THAT(only_row("a,b\n x , y \n"), ElementsAre(" x ", " y ")); }
@@ -59,7 +65,9 @@ void PrintTo(const BadText& value, std::ostream* out) { *out << value.name; }
 
 class MalformedCsv : public testing::TestWithParam<BadText> {};
 
-TEST_P(MalformedCsv, IsRefusedWithItsPosition) { EXPECT_THAT(error_of(GetParam().text), HasSubstr(GetParam().message)); }
+TEST_P(MalformedCsv, IsRefusedWithItsPosition) {
+  EXPECT_THAT(error_of(GetParam().text), HasSubstr(GetParam().message));
+}
 
 INSTANTIATE_TEST_SUITE_P(
     All, MalformedCsv,
@@ -78,6 +86,14 @@ INSTANTIATE_TEST_SUITE_P(
 // Text of the characters that matter to CSV.
 rc::Gen<std::string> field_text() {
   return rc::gen::container<std::string>(rc::gen::element('a', ' ', ',', '"', '\n', '\r', ';', '\t', '\xC3', '\xA9'));
+}
+
+TEST(Csv, KeepsAByteOrderMarkThatIsPartOfAField) {
+  const CsvTable table = parse_csv(
+      "\n\xEF\xBB\xBF"
+      "a,b\n1,2\n",
+      "t.csv");
+  EXPECT_EQ(parse_csv(format_csv(table), "t.csv").header, table.header);
 }
 
 RC_GTEST_PROP(Csv, ReadsBackWhateverItWrites, ()) {

@@ -56,7 +56,9 @@ class Appender : public testing::Test {
 };
 
 TEST_F(Appender, GoesOnWhereItEnded) {
-  { RunAppender(path_).append(record(1)); }
+  {
+    RunAppender(path_).append(record(1));
+  }
   RunAppender runs(path_);
   ASSERT_EQ(runs.existing().size(), 1u);
   EXPECT_EQ(runs.existing()[0].gpus_total, 1);

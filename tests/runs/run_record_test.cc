@@ -88,16 +88,13 @@ TEST_P(PublishedRuns, HaveAsManyGpusAsTheirAxesMultiplyTo) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, PublishedRuns,
-                         testing::Values(PublishedFile{"hagemann2024_a100", 839, 346, 473},
-                                         PublishedFile{"nanotron_h100", 1641, 1004, 0},
-                                         PublishedFile{"megatron_vtrain_a100", 782, 782, 0},
-                                         PublishedFile{"bigscience_a100", 174, 164, 10},
-                                         PublishedFile{"llm_foundry_a100", 223, 223, 0},
-                                         PublishedFile{"megatron_papers", 31, 8, 0},
-                                         PublishedFile{"nemo_h100", 65, 48, 0},
-                                         PublishedFile{"megatron_ci", 164, 162, 0}),
-                         [](const auto& info) { return info.param.name; });
+INSTANTIATE_TEST_SUITE_P(
+    All, PublishedRuns,
+    testing::Values(PublishedFile{"hagemann2024_a100", 839, 346, 473}, PublishedFile{"nanotron_h100", 1641, 1004, 0},
+                    PublishedFile{"megatron_vtrain_a100", 782, 782, 0}, PublishedFile{"bigscience_a100", 174, 164, 10},
+                    PublishedFile{"llm_foundry_a100", 223, 223, 0}, PublishedFile{"megatron_papers", 31, 8, 0},
+                    PublishedFile{"nemo_h100", 65, 48, 0}, PublishedFile{"megatron_ci", 164, 162, 0}),
+    [](const auto& info) { return info.param.name; });
 
 TEST(RunRecord, TakesEmptyFieldsAsNotStated) {
   const RunRecord run = record_of("A100,,m,1,1,1,1,1,1,1,1,,,,,\n");
@@ -172,7 +169,8 @@ INSTANTIATE_TEST_SUITE_P(
                     BadField{"NegativeRate", "A,1,m,1,1,1,1,1,1,1,1,1,-5,,ok,", "r.csv:2:tokens_per_s_per_gpu: found"},
                     BadField{"Unit", "A,1,m,1,1,1,1,1,1,1,1,1,,5 s,ok,", "r.csv:2:step_time_s: found \"5 s\""},
                     BadField{"Blank", "A,1,m,1,1,1,1,1,1, 2,1,1,,,ok,", "r.csv:2:tp: found \" 2\""},
-                    BadField{"Status", "A,1,m,1,1,1,1,1,1,1,1,1,,,OK,", "r.csv:2:status: found \"OK\", want one of: ok"}),
+                    BadField{"Status", "A,1,m,1,1,1,1,1,1,1,1,1,,,OK,",
+                             "r.csv:2:status: found \"OK\", want one of: ok"}),
     [](const auto& info) { return info.param.name; });
 
 TEST(RunRecord, ReadsWholeNumbersAsSpreadsheetsWriteThem) {
@@ -182,7 +180,8 @@ TEST(RunRecord, ReadsWholeNumbersAsSpreadsheetsWriteThem) {
 RC_GTEST_PROP(RunRecord, KeepsAnyNumberExactly, ()) {
   RunRecord run;
   run.hardware = "A100";
-  run.step_time_s = *rc::gen::map(rc::gen::inRange<int64_t>(1, 1'000'000'000'000), [](int64_t n) { return double(n) / 7e5; });
+  run.step_time_s =
+      *rc::gen::map(rc::gen::inRange<int64_t>(1, 1'000'000'000'000), [](int64_t n) { return double(n) / 7e5; });
   run.gpus_total = *rc::gen::inRange<int64_t>(1, 1'000'000);
   run.sp = *rc::gen::arbitrary<bool>();
   run.status = *rc::gen::element(RunStatus::kOk, RunStatus::kOom, RunStatus::kFail, RunStatus::kUnavailable,

@@ -1,0 +1,62 @@
+# Each target sets up what it needs (scripts/setup.sh), and does nothing that is already done.
+JOBS ?= $(shell nproc)
+FUZZ_SECONDS ?= 60
+CONFIGURE = cmake --log-level=WARNING --preset
+BUILD = cmake --build $(1) --parallel $(JOBS)
+CTEST = ctest --test-dir $(1) --output-on-failure --parallel $(JOBS)
+
+DEMO_JOB = --model llama-13b --cluster a100-80gb --gpus 64 --global-batch 2048 --seq-len 2048 --engine aleph-scaling
+
+.PHONY: all demo test test-asan test-tsan bench fuzz format lint clean help setup-build setup-lint setup-fuzz
+.DEFAULT_GOAL := all
+
+all: build/build.ninja ## build/layline, optimized
+	@$(call BUILD,build) --target layline
+
+demo: all ## plan, explain and validate the paper's 13B job on 64 A100
+	build/layline plan $(DEMO_JOB)
+	build/layline explain $(DEMO_JOB) --layout "dp64 tp1 pp1 mb1"
+	build/layline validate data/published/hagemann2024_a100.csv
+
+test: build/build.ninja ## all tests
+	@$(call BUILD,build)
+	@$(call CTEST,build)
+
+test-asan: build-asan/build.ninja ## all tests, with address and undefined behaviour checked
+	@$(call BUILD,build-asan)
+	@$(call CTEST,build-asan)
+
+test-tsan: build-tsan/build.ninja ## all tests, with data races checked
+	@$(call BUILD,build-tsan)
+	@$(call CTEST,build-tsan)
+
+bench: build/build.ninja ## benchmarks
+	@$(call BUILD,build) --target layline_bench
+	build/layline_bench
+
+fuzz: setup-fuzz build-fuzz/build.ninja ## every fuzzer for FUZZ_SECONDS (60)
+	@$(call BUILD,build-fuzz) --target fuzzers
+	@FUZZ_SECONDS=$(FUZZ_SECONDS) scripts/fuzz.sh
+
+format: setup-lint ## format all C++ files in place
+	@git ls-files --cached --others --exclude-standard '*.h' '*.cc' ':!third_party' | xargs clang-format-19 -i
+
+lint: setup-lint build/build.ninja ## check format and clang-tidy of changed files
+	@scripts/lint.sh
+
+clean: ## remove all build folders
+	rm -rf build build-dev build-asan build-tsan build-fuzz
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' Makefile
+
+setup-build setup-lint setup-fuzz: setup-%:
+	@scripts/setup.sh $*
+
+# Once a folder is configured, the build itself notices changes of CMake files.
+build/build.ninja: | setup-build
+	@$(CONFIGURE) release
+build-%/build.ninja: | setup-build
+	@$(CONFIGURE) $*
+build-fuzz/build.ninja: | setup-build setup-fuzz
+	@$(CONFIGURE) fuzz
