@@ -5,15 +5,15 @@
 namespace layline::spec {
 
 Coefficients::Coefficients() {
-#define LAYLINE_COEFFICIENT(name, value, lower, upper, unit, meaning) this->name = value;
+#define LAYLINE_COEFFICIENT(name, value, lower, upper, class_, prior, unit, meaning) this->name = value;
 #include "layline/spec/coefficients.inc"
 #undef LAYLINE_COEFFICIENT
 }
 
 const std::vector<CoefficientInfo>& coefficient_table() {
   static const std::vector<CoefficientInfo> table = {
-#define LAYLINE_COEFFICIENT(name, value, lower, upper, unit, meaning) \
-  {#name, &Coefficients::name, value, lower, upper, unit, meaning},
+#define LAYLINE_COEFFICIENT(name, value, lower, upper, class_, prior, unit, meaning) \
+  {#name, &Coefficients::name, value, lower, upper, CoefficientClass::class_, prior, unit, meaning},
 #include "layline/spec/coefficients.inc"
 #undef LAYLINE_COEFFICIENT
   };

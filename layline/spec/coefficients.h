@@ -13,15 +13,20 @@ namespace layline::spec {
 struct Coefficients {
   // Set by the table's defaults; see coefficients.cc for each one's meaning, unit and bounds.
   Coefficients();
-#define LAYLINE_COEFFICIENT(name, value, lower, upper, unit, meaning) double name;
+#define LAYLINE_COEFFICIENT(name, value, lower, upper, class_, prior, unit, meaning) double name;
 #include "layline/spec/coefficients.inc"
 #undef LAYLINE_COEFFICIENT
 };
+
+// What a fit learns a coefficient from: step times, or bytes and verdicts.
+enum class CoefficientClass { kTime, kMemory };
 
 struct CoefficientInfo {
   std::string_view name;
   double Coefficients::*member;
   double default_value, lower, upper;
+  CoefficientClass kind;
+  double prior;
   std::string_view unit, meaning;
 };
 

@@ -26,6 +26,20 @@ struct Engine {
   double local_gradient_bytes = 0;       // a second, low-precision copy from the backward pass that lives on (nanotron)
   double optimizer_bytes = 12;           // fp32 master, two moments; divided by dp from ZeRO-1 on
 
+  // Activations kept from forward to backward, counted tensor by tensor: bytes a token and layer, for each hidden unit
+  // (replicated over tp unless sequence parallel), and for each unit of what tp divides.
+  double hidden_activation_bytes = 12;        // residual stream, norm inputs and outputs, with the fused norm
+  double unfused_norm_activation_bytes = 14;  // more of them when norms are unfused, per hidden unit
+  double attention_activation_bytes = 4;      // per unit of n·d: queries and attention output
+  double kv_activation_bytes = 2;             // per unit of 2·k·d: keys and values
+  double ffn_activation_bytes = 8;            // per unit of f: gate, up, activation, product
+  double unfused_score_bytes = 8;             // per score (n·s a token), plain attention
+  double fused_softmax_score_bytes = 4;       // per score, fused scaled-masked softmax
+  double checkpoint_bytes = 2;                // per hidden unit: the input kept for each recomputed layer
+  bool checkpoint_shards_with_sp = true;      // the kept input is divided by tp under sequence parallelism
+
+  double step_bytes = 4;                 // temporaries of the optimizer step for each (sharded) parameter
+
   // Data parallelism.
   GradientReduction reduction = GradientReduction::kAllReduce;  // for ZeRO-1; ZeRO-0 always all-reduces, ZeRO ≥ 2 scatters
   double reduction_bytes = 4;            // bytes an element on the wire

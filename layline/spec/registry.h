@@ -36,8 +36,9 @@ Calibration get_calibration(const std::string& name_or_path);
 // The shipped calibration for this engine and GPU, else the "none" one (analytic defaults).
 Calibration default_calibration(const Engine& engine, const Gpu& gpu);
 
-// The cluster of run records' `hardware` column ("A100-80GB SXM"): the cluster whose GPU has that alias.
-Cluster cluster_for_hardware(const std::string& hardware);
+// The cluster of run records' `hardware` ("A100-80GB SXM") and `interconnect` columns: the one whose GPU has that alias
+// and whose interconnect_aliases have the longest match in the text; without a match the GPU's own.
+Cluster cluster_for_hardware(const std::string& hardware, const std::string& interconnect);
 
 // Parse texts; `where` names them in errors. Strict: unknown and duplicate keys, wrong types, NaN, out-of-range numbers.
 Model parse_model(std::string_view json, const std::string& where);   // Layline's own keys, or Hugging Face's

@@ -1,0 +1,133 @@
+#include "layline/calibrate/run_job.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "layline/base/error.h"
+#include "layline/spec/registry.h"
+
+namespace layline::calibrate {
+namespace {
+
+bool contains(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
+
+// Attention kernels as run records spell them.
+spec::AttentionKernel attention_of(const runs::RunRecord& record, const spec::Engine& engine) {
+  const std::string& kernel = record.attention_kernel;
+  if (kernel.empty()) return engine.default_attention;
+  if (contains(kernel, "flash_attention2") || contains(kernel, "flash_attention_triton")) {
+    return spec::AttentionKernel::kFlash2;
+  }
+  if (contains(kernel, "flash_attention1")) return spec::AttentionKernel::kFlash1;
+  if (contains(kernel, "TransformerEngine") || contains(kernel, "TE") || contains(kernel, "cuDNN")) {
+    return spec::AttentionKernel::kFlash2;
+  }
+  if (contains(kernel, "fused_softmax") || contains(kernel, "fused scaled-masked-softmax") ||
+      contains(kernel, "fused softmax")) {
+    return spec::AttentionKernel::kFusedSoftmax;
+  }
+  if (contains(kernel, "unfused")) return spec::AttentionKernel::kUnfused;
+  return engine.default_attention;
+}
+
+spec::Precision precision_of(const std::string& text, const spec::Gpu& gpu) {
+  if (contains(text, "fp8")) return spec::Precision::kFp8;
+  if (contains(text, "bf16") && gpu.bf16_flops_per_second > 0) return spec::Precision::kBf16;
+  if (contains(text, "fp32")) return spec::Precision::kFp32;
+  return gpu.bf16_flops_per_second > 0 && text.empty() ? spec::Precision::kBf16 : spec::Precision::kFp16;
+}
+
+spec::Checkpointing checkpointing_of(const std::string& recompute) {
+  if (recompute == "full") return spec::Checkpointing::kFull;
+  if (recompute == "selective") return spec::Checkpointing::kSelective;
+  return spec::Checkpointing::kNone;
+}
+
+std::string missing_field(const runs::RunRecord& r) {
+  const std::pair<const char*, bool> needed[] = {
+      {"layers", r.layers.has_value()},
+      {"hidden", r.hidden.has_value()},
+      {"heads", r.heads.has_value()},
+      {"vocab", r.vocab.has_value()},
+      {"seq_len", r.seq_len.has_value()},
+      {"global_batch_sequences", r.global_batch_sequences.has_value()},
+      {"micro_batch_size", r.micro_batch_size.has_value()},
+      {"tp", r.tp.has_value()},
+      {"pp", r.pp.has_value()},
+      {"gpus_total", r.gpus_total.has_value() || r.dp.has_value()},
+  };
+  for (const auto& [name, present] : needed) {
+    if (!present) return fmt::format("no {} in the record", name);
+  }
+  return "";
+}
+
+spec::Model model_of(const runs::RunRecord& r) {
+  spec::Model model;
+  model.name = r.model;
+  model.title = r.model;
+  model.num_layers = *r.layers;
+  model.hidden = *r.hidden;
+  model.num_heads = *r.heads;
+  model.num_kv_heads = r.kv_heads.value_or(*r.heads);
+  model.head_size = *r.hidden / std::max<int64_t>(1, *r.heads);
+  model.mlp = r.mlp == "swiglu" ? spec::Mlp::kSwiglu
+                                : (r.mlp == "squared-relu" ? spec::Mlp::kSquaredRelu : spec::Mlp::kGelu);
+  model.ffn_hidden = r.ffn_hidden.value_or(4 * *r.hidden);
+  model.vocab = *r.vocab;
+  const bool llama = model.mlp == spec::Mlp::kSwiglu;
+  model.norm = llama ? spec::Norm::kRmsNorm : spec::Norm::kLayerNorm;
+  model.position = llama ? spec::Position::kRope : spec::Position::kLearned;
+  model.max_sequence_length = llama ? 0 : *r.seq_len;
+  model.qkv_bias = model.linear_bias = model.mlp == spec::Mlp::kGelu;
+  model.tied_embeddings = r.tie_embeddings.value_or(false);
+  return model;
+}
+
+layout::Layout layout_of(const runs::RunRecord& r, const spec::Engine& engine, int64_t gpus) {
+  layout::Layout layout;
+  layout.tp = *r.tp;
+  layout.pp = *r.pp;
+  layout.cp = r.cp.value_or(1);
+  layout.vp = r.vpp.value_or(1);
+  layout.mb = *r.micro_batch_size;
+  layout.dp = r.dp.value_or(gpus / std::max<int64_t>(1, layout.tp * layout.pp * layout.cp));
+  layout.sp = layout.tp > 1 && (r.sp.value_or(false) || engine.sequence_parallel_always);
+  layout.zero = static_cast<int>(r.zero_stage.value_or(1));
+  layout.checkpointing = checkpointing_of(r.recompute);
+  layout.schedule = layout.vp > 1 ? spec::ScheduleKind::kInterleaved : spec::ScheduleKind::kOneFOneB;
+  layout.split = engine.default_split;
+  layout.attention = attention_of(r, engine);
+  layout.norm = r.norm_kernel.empty() ? engine.default_norm
+                                      : (r.norm_kernel == "fused" ? spec::NormKernel::kFused
+                                                                  : spec::NormKernel::kUnfused);
+  return layout;
+}
+
+}  // namespace
+
+std::string gpu_family(const spec::Gpu& gpu) { return gpu.name.substr(0, gpu.name.find('-')); }
+
+RunJobOrReason job_of(const runs::RunRecord& record, const std::string& engine_override) {
+  if (std::string missing = missing_field(record); !missing.empty()) return {std::nullopt, std::move(missing)};
+  try {
+    RunJob run;
+    run.engine_name = engine_override.empty() ? record.engine : engine_override;
+    run.job.engine = spec::get_engine(run.engine_name);
+    run.job.cluster = spec::cluster_for_hardware(record.hardware, record.interconnect);
+    if (record.gpus_per_node) run.job.cluster.gpus_per_node = static_cast<int>(*record.gpus_per_node);
+    run.job.model = model_of(record);
+    spec::check_model(run.job.model, record.model);
+    run.job.num_gpus = *runs::num_gpus(record);
+    run.job.global_batch = *record.global_batch_sequences;
+    run.job.sequence_length = *record.seq_len;
+    run.job.precision = precision_of(record.precision, run.job.cluster.gpu);
+    run.layout = layout_of(record, run.job.engine, run.job.num_gpus);
+    return {std::move(run), ""};
+  } catch (const base::InputError& error) {
+    return {std::nullopt, error.what()};
+  }
+}
+
+}  // namespace layline::calibrate

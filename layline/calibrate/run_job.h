@@ -1,0 +1,31 @@
+// From a run record to what the planner prices: the job and the layout that were run.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "layline/layout/layout.h"
+#include "layline/runs/run_record.h"
+#include "layline/spec/job.h"
+
+namespace layline::calibrate {
+
+struct RunJob {
+  spec::Job job;           // without a calibration (analytic defaults)
+  layout::Layout layout;
+  std::string engine_name;
+};
+
+struct RunJobOrReason {
+  std::optional<RunJob> run;
+  std::string reason;      // why the record cannot be priced; empty when it can
+};
+
+// Builds both from the record's columns. `engine_override` replaces the engine column when not empty. A record that
+// lacks a needed field, or names an unknown engine or hardware, comes back with the reason. Does not throw.
+RunJobOrReason job_of(const runs::RunRecord& record, const std::string& engine_override);
+
+// "a100" of "a100-80gb": calibrations are shared by GPUs of one family, which differ in memory only.
+std::string gpu_family(const spec::Gpu& gpu);
+
+}  // namespace layline::calibrate

@@ -1,0 +1,31 @@
+// Bytes that a layer keeps from its forward to its backward pass, and what it needs for a moment.
+#pragma once
+
+#include "layline/layout/layout.h"
+#include "layline/spec/coefficients.h"
+#include "layline/spec/job.h"
+
+namespace layline::memory {
+
+// The part of a layout that decides what happens inside one layer.
+struct LayerShape {
+  int64_t mb = 1, tp = 1, cp = 1;
+  bool sp = false;
+  layout::Checkpointing checkpointing = layout::Checkpointing::kNone;
+  layout::AttentionKernel attention = layout::AttentionKernel::kFlash2;
+  layout::NormKernel norm = layout::NormKernel::kFused;
+  bool operator==(const LayerShape&) const = default;
+};
+
+LayerShape layer_shape(const layout::Layout& layout);
+
+struct LayerActivations {
+  double plain_bytes = 0;         // kept by a layer without checkpointing, one micro-batch
+  double checkpointed_bytes = 0;  // kept by a recomputed layer
+  double kept_bytes = 0;          // what `checkpointing` keeps: one of the above, or selective's
+  double scores_bytes = 0;        // of plain_bytes, the attention scores (0 with flash attention)
+};
+
+LayerActivations layer_activations(const spec::Job& job, const spec::Coefficients& k, const LayerShape& shape);
+
+}  // namespace layline::memory
