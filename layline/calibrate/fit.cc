@@ -31,11 +31,9 @@ Fit applied(const Unknowns& unknowns, const Fit& base, const double* values) {
   return result;
 }
 
-// Huber's loss as a residual: its square is quadratic up to 1 and linear beyond.
-double robust(double x) {
-  const double a = std::abs(x);
-  return a <= 1 ? x : std::copysign(std::sqrt(2 * a - 1), x);
-}
+// Cauchy's loss as a residual: its square is quadratic for small errors and grows as a logarithm for large ones, so that
+// runs that do not fit with the rest hardly pull.
+double robust(double x) { return std::copysign(std::sqrt(std::log1p(x * x)), x); }
 
 // log Φ(x), accurate far into the tail.
 double log_normal_cdf(double x) {
@@ -182,9 +180,12 @@ Fit fit(const std::vector<Observation>& runs, const Fit& base, const FitOptions&
                    static_cast<int>(remembered.size()), options.max_iterations);
   }
   if (!timed.empty()) {
-    result = solve(unknowns_of(spec::CoefficientClass::kTime), result,
-                   [&](const Fit& f, std::vector<double>& r) { time_residuals(timed, f, options.time_sigma, r); },
-                   static_cast<int>(timed.size()), options.max_iterations);
+    // From a wide scale to the real one, so that a far start does not take every run for an outlier.
+    for (const double scale : {16.0, 4.0, 1.0}) {
+      result = solve(unknowns_of(spec::CoefficientClass::kTime), result,
+                     [&](const Fit& f, std::vector<double>& r) { time_residuals(timed, f, scale * options.time_sigma, r); },
+                     static_cast<int>(timed.size()), options.max_iterations);
+    }
   }
   return result;
 }

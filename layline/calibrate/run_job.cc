@@ -107,8 +107,6 @@ layout::Layout layout_of(const runs::RunRecord& r, const spec::Engine& engine, i
 
 }  // namespace
 
-std::string gpu_family(const spec::Gpu& gpu) { return gpu.name.substr(0, gpu.name.find('-')); }
-
 RunJobOrReason job_of(const runs::RunRecord& record, const std::string& engine_override) {
   if (std::string missing = missing_field(record); !missing.empty()) return {std::nullopt, std::move(missing)};
   try {

@@ -25,7 +25,4 @@ struct RunJobOrReason {
 // lacks a needed field, or names an unknown engine or hardware, comes back with the reason. Does not throw.
 RunJobOrReason job_of(const runs::RunRecord& record, const std::string& engine_override);
 
-// "a100" of "a100-80gb": calibrations are shared by GPUs of one family, which differ in memory only.
-std::string gpu_family(const spec::Gpu& gpu);
-
 }  // namespace layline::calibrate

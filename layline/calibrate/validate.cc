@@ -69,7 +69,7 @@ std::vector<Entry> entries_of(const std::vector<runs::RunTable>& tables, const s
       if (!job) job = std::make_shared<spec::Job>(std::move(run.run->job));
       entry.job = job;
       entry.layout = run.run->layout;
-      entry.key = job->engine.name + " " + gpu_family(job->cluster.gpu);
+      entry.key = job->engine.name + " " + job->cluster.gpu.family;
       const layout::Legality legality = layout::legality(entry.layout, *job);
       entry.priced = legality.legal;
       entry.reason = legality.legal ? score_reason(record) : legality.reason;
@@ -227,8 +227,13 @@ Validation validate(const std::vector<runs::RunTable>& tables, const ValidateOpt
   const std::vector<Entry> entries = entries_of(tables, options.engine);
   Validation validation;
   for (const Entry& entry : entries) {
-    validation.runs.push_back({entry.record, entry.sweep, {}, entry.priced && entry.reason.empty(), entry.reason});
-    validation.runs.back().prediction.reason = entry.priced ? "" : entry.reason;
+    ValidatedRun run;
+    run.record = entry.record;
+    run.sweep = entry.sweep;
+    run.scored = learns_from(entry);
+    run.reason = entry.reason;
+    if (!entry.priced) run.prediction.reason = entry.reason;
+    validation.runs.push_back(std::move(run));
   }
   const auto keys = by_calibration(entries);
   size_t done = 0, total = 0;
@@ -255,13 +260,13 @@ Validation validate(const std::vector<runs::RunTable>& tables, const ValidateOpt
 
 spec::Calibration calibrate(const std::vector<runs::RunTable>& tables, const CalibrateOptions& options) {
   const std::vector<Entry> entries = entries_of(tables, "");
-  std::string family = options.gpu.empty() ? "" : gpu_family(spec::get_gpu(options.gpu));
+  std::string family = options.gpu.empty() ? "" : spec::get_gpu(options.gpu).family;
   std::vector<size_t> members;
   std::vector<Observation> observations;
   for (size_t i = 0; i < entries.size(); ++i) {
     if (!learns_from(entries[i]) || entries[i].job->engine.name != options.engine) continue;
-    if (family.empty()) family = gpu_family(entries[i].job->cluster.gpu);
-    if (gpu_family(entries[i].job->cluster.gpu) != family) continue;
+    if (family.empty()) family = entries[i].job->cluster.gpu.family;
+    if (entries[i].job->cluster.gpu.family != family) continue;
     members.push_back(i);
     observations.push_back(observation_of(entries[i], group_of(entries[i], options.leave_out)));
   }
@@ -270,7 +275,7 @@ spec::Calibration calibrate(const std::vector<runs::RunTable>& tables, const Cal
   const spec::Job& job = *entries[members.front()].job;
   calibration.engine = job.engine.name;
   calibration.gpu = job.cluster.gpu.name;
-  calibration.name = calibration.engine + "-" + gpu_family(job.cluster.gpu);
+  calibration.name = calibration.engine + "-" + job.cluster.gpu.family;
   std::vector<ValidatedRun> runs(entries.size());
   size_t done = 0;
   std::set<std::string> groups;

@@ -78,6 +78,9 @@ LayerCost layer_cost(const spec::Job& job, const Machine& machine, const memory:
   const AttentionSeconds attention = attention_seconds(job, machine, shape);
   const double pointwise = pointwise_seconds(machine, shape, z);
   constexpr double kForwardShare = 1.0 / 3;
+  const bool waits = shape.pipeline_across_nodes && shape.tp > 1;
+  const double floor_seconds =
+      machine.k.layer_floor_seconds + (waits ? machine.k.pipelined_floor_seconds * z.tp : 0);
   LayerCost cost;
   cost.forward.gemm = forward_gemms(job, machine, z);
   cost.forward.attention = attention.forward;
@@ -85,14 +88,14 @@ LayerCost layer_cost(const spec::Job& job, const Machine& machine, const memory:
   cost.forward.launch = machine.k.layer_launch_seconds;
   cost.forward.tensor_parallel = tensor_parallel_seconds(job, machine, shape, Pass::kForward);
   cost.forward.context_parallel = attention.exchange_forward;
-  apply_floor(cost.forward, machine.k.layer_floor_seconds);
+  apply_floor(cost.forward, floor_seconds);
   cost.backward.gemm = backward_gemms(job, machine, z);
   cost.backward.attention = attention.backward;
   cost.backward.memory_bound = (1 - kForwardShare) * pointwise;
   cost.backward.launch = machine.k.layer_launch_seconds;
   cost.backward.tensor_parallel = tensor_parallel_seconds(job, machine, shape, Pass::kBackward);
   cost.backward.context_parallel = attention.exchange_backward;
-  apply_floor(cost.backward, machine.k.layer_floor_seconds);
+  apply_floor(cost.backward, floor_seconds);
   cost.weight_gradient = cost.backward.gemm / 2;
   if (shape.checkpointing == layout::Checkpointing::kFull) {
     cost.recompute = cost.forward;
@@ -131,7 +134,7 @@ EndCost head_cost(const spec::Job& job, const Machine& machine, const memory::La
   if (gathered && shape.tp > 1) {
     const GroupShape group = group_shape(shape.tp, 1, machine.gpus_per_node);
     cost.forward.tensor_parallel =
-        all_gather_seconds(machine, group, tensor_parallel_links(machine), z.tokens * vocab * 2);
+        all_gather_seconds(machine, group, tensor_parallel_links(machine, group), z.tokens * vocab * 2);
   }
   return cost;
 }

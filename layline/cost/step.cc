@@ -23,6 +23,7 @@ struct ShapeHash {
     mix(static_cast<size_t>(s.checkpointing));
     mix(static_cast<size_t>(s.attention));
     mix(static_cast<size_t>(s.norm));
+    mix(static_cast<size_t>(s.pipeline_across_nodes));
     return hash ^ (hash >> 29);
   }
 };
@@ -66,8 +67,9 @@ struct Pricer::State {
   double recomputed_share(const layout::Layout& layout, const memory::StageGroup& group) const;
   GroupTimes times(const layout::Layout& layout, const memory::StageGroup& group, const ShapePrice& shape) const;
   double peak_bytes(const layout::Layout& layout, const ShapePrice& shape) const;
-  void add_pipeline(const layout::Layout& layout, const ShapePrice& shape, StepPrice& price) const;
-  void add_memory(double peak, StepPrice& price) const;
+  // Returns the parameters of the largest stage.
+  double add_pipeline(const layout::Layout& layout, const ShapePrice& shape, StepPrice& price) const;
+  void add_memory(double peak, double parameters, StepPrice& price) const;
 };
 
 const ShapePrice& Pricer::State::shape_price(const memory::LayerShape& shape) {
@@ -79,6 +81,12 @@ const ShapePrice& Pricer::State::shape_price(const memory::LayerShape& shape) {
 }
 
 void Pricer::State::group(const layout::Layout& layout, const ShapePrice& shape) {
+  if (layout.split == layout::SplitKind::kThreshold) {
+    const spec::Model& model = job.model;
+    const double head = static_cast<double>(model.vocab * model.hidden) / static_cast<double>(model.layer_parameters());
+    memory::group_stages(layout, model.num_layers, {0, head}, groups);
+    return;
+  }
   const double layer = shape.layer.forward.total() + shape.layer.backward.total() + shape.layer.recompute.total();
   const auto in_layers = [&](const EndCost& end) { return (end.forward.total() + end.backward.total()) / layer; };
   memory::group_stages(layout, job.model.num_layers, {in_layers(shape.embedding), in_layers(shape.head)}, groups);
@@ -143,7 +151,7 @@ double Pricer::State::peak_bytes(const layout::Layout& layout, const ShapePrice&
   return peak;
 }
 
-void Pricer::State::add_pipeline(const layout::Layout& layout, const ShapePrice& shape, StepPrice& price) const {
+double Pricer::State::add_pipeline(const layout::Layout& layout, const ShapePrice& shape, StepPrice& price) const {
   const int64_t m = micro_batches(layout);
   PipelineTimes pipeline;
   GroupTimes slowest;
@@ -183,10 +191,12 @@ void Pricer::State::add_pipeline(const layout::Layout& layout, const ShapePrice&
       machine.k.optimizer_traffic * parameters / shard / machine.memory_bytes_per_second +
       machine.k.optimizer_latency_seconds * layers;
   price[Kind::kOther] = machine.k.step_seconds;
+  return parameters;
 }
 
-// Near a full memory the allocator frees and asks again: the cost rises from pressure_start of the capacity on.
-void Pricer::State::add_memory(double peak, StepPrice& price) const {
+// Near a full memory the allocator frees and asks again for each buffer of the step, so the cost goes with the parameters
+// of the rank; it rises from pressure_start of the capacity on.
+void Pricer::State::add_memory(double peak, double parameters, StepPrice& price) const {
   price.peak_memory_bytes = peak;
   price.capacity_bytes = job.cluster.gpu.memory_bytes;
   price.fits = peak <= price.capacity_bytes;
@@ -194,7 +204,8 @@ void Pricer::State::add_memory(double peak, StepPrice& price) const {
   price.fit_probability = normal_cdf((price.capacity_bytes - peak) / sigma);
   const double start = machine.k.pressure_start * price.capacity_bytes;
   const double use = std::clamp((peak - start) / (price.capacity_bytes - start), 0.0, 1.0);
-  price[Kind::kMemoryPressure] = machine.k.pressure_seconds * use;
+  price[Kind::kMemoryPressure] = use * (machine.k.pressure_seconds * parameters / 1e9 +
+                                        machine.k.pressure_reduction_share * price[Kind::kDataParallel]);
 }
 
 Pricer::Pricer(const spec::Job& job) : Pricer(std::make_shared<const spec::Job>(job), job.calibration.coefficients()) {}
@@ -204,23 +215,23 @@ Pricer::~Pricer() = default;
 Pricer::Pricer(Pricer&&) noexcept = default;
 
 StepPrice Pricer::price(const layout::Layout& layout) {
-  const ShapePrice& shape = state_->shape_price(memory::layer_shape(layout));
+  const ShapePrice& shape = state_->shape_price(memory::layer_shape(layout, state_->machine.gpus_per_node));
   state_->group(layout, shape);
   StepPrice price;
-  state_->add_pipeline(layout, shape, price);
-  state_->add_memory(state_->peak_bytes(layout, shape), price);
+  const double parameters = state_->add_pipeline(layout, shape, price);
+  state_->add_memory(state_->peak_bytes(layout, shape), parameters, price);
   for (const double seconds : price.seconds) price.step_seconds += seconds;
   return price;
 }
 
 double Pricer::peak_memory_bytes(const layout::Layout& layout) {
-  const ShapePrice& shape = state_->shape_price(memory::layer_shape(layout));
+  const ShapePrice& shape = state_->shape_price(memory::layer_shape(layout, state_->machine.gpus_per_node));
   state_->group(layout, shape);
   return state_->peak_bytes(layout, shape);
 }
 
 std::vector<StagePrice> Pricer::stages(const layout::Layout& layout) {
-  const ShapePrice& shape = state_->shape_price(memory::layer_shape(layout));
+  const ShapePrice& shape = state_->shape_price(memory::layer_shape(layout, state_->machine.gpus_per_node));
   state_->group(layout, shape);
   std::vector<StagePrice> stages;
   for (const memory::StageGroup& g : state_->groups) {
@@ -238,7 +249,7 @@ std::vector<StagePrice> Pricer::stages(const layout::Layout& layout) {
 }
 
 memory::EndCosts Pricer::end_costs(const layout::Layout& layout) {
-  const ShapePrice& shape = state_->shape_price(memory::layer_shape(layout));
+  const ShapePrice& shape = state_->shape_price(memory::layer_shape(layout, state_->machine.gpus_per_node));
   const double layer = shape.layer.forward.total() + shape.layer.backward.total() + shape.layer.recompute.total();
   return {(shape.embedding.forward.total() + shape.embedding.backward.total()) / layer,
           (shape.head.forward.total() + shape.head.backward.total()) / layer};

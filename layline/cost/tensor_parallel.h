@@ -10,7 +10,8 @@ namespace layline::cost {
 
 enum class Pass { kForward, kBackward };
 
-LinkUse tensor_parallel_links(const Machine& machine);
+// A collective that leaves the node waits for one more rank after another.
+LinkUse tensor_parallel_links(const Machine& machine, const GroupShape& group);
 
 // Two all-reduces of the hidden states a pass (Shoeybi et al. 2019, section 3); with sequence parallelism an all-gather
 // and a reduce-scatter each, the same bytes, and one more all-gather in the backward pass (Korthikanti et al. 2022).

@@ -148,7 +148,7 @@ class ConstraintParser {
   void take_split(const Word& word) {
     want_first(word, result_.split);
     if (!word.has_equals || word.value.empty() || word.value[0] < '0' || word.value[0] > '9') {
-      return take_choice<SplitKind>(word, std::span(spec::kSplitNames).first(3), result_.split, "|21,19,…");
+      return take_choice<SplitKind>(word, std::span(spec::kSplitNames).first(4), result_.split, "|21,19,…");
     }
     result_.split = SplitKind::kExplicit;
     for (size_t begin = 0; begin <= word.value.size();) {

@@ -7,7 +7,7 @@
 //
 // Words are separated by blanks and come in any order: axes dp tp pp cp ep vp and the micro-batch mb with a number;
 // sp, sp0; zero0 to zero3, hsdp8; ckpt=none|selective|full|full:K; sched=1f1b|interleaved|gpipe|zb;
-// split=even|uniform|balanced|21,19; attn=flash2|flash1|fused-softmax|unfused; norm=fused|unfused.
+// split=even|uniform|balanced|threshold|21,19; attn=flash2|flash1|fused-softmax|unfused; norm=fused|unfused.
 // Errors are base::InputError: which word, what is allowed, the nearest known word.
 #pragma once
 

@@ -61,6 +61,18 @@ std::vector<int64_t> split_balanced(int64_t num_layers, int64_t num_stages, doub
   return counts;
 }
 
+std::vector<int64_t> split_by_thresholds(int64_t num_layers, int64_t num_stages, double head_cost) {
+  std::vector<int64_t> counts(static_cast<size_t>(num_stages), 0);
+  const double share = (static_cast<double>(num_layers) + head_cost) / static_cast<double>(num_stages);
+  int64_t stage = 0;
+  for (int64_t layer = 1; layer <= num_layers; ++layer) {
+    ++counts[static_cast<size_t>(stage)];
+    const bool passed = static_cast<double>(layer) > share * static_cast<double>(stage + 1);
+    if (passed && stage + 1 < num_stages) ++stage;
+  }
+  return counts;
+}
+
 }  // namespace
 
 std::vector<int64_t> split_layers(SplitKind kind, int64_t num_layers, int64_t num_stages, double embedding_cost,
@@ -72,6 +84,8 @@ std::vector<int64_t> split_layers(SplitKind kind, int64_t num_layers, int64_t nu
       return split_uniform(num_layers, num_stages);
     case SplitKind::kBalanced:
       return split_balanced(num_layers, num_stages, embedding_cost, head_cost);
+    case SplitKind::kThreshold:
+      return split_by_thresholds(num_layers, num_stages, head_cost);
     default:
       return deal(num_layers, num_stages);
   }

@@ -30,7 +30,9 @@ inline constexpr int64_t kUniformEndUnits = kUniformEmbeddingUnits + kUniformHea
 //   balanced: minimises the slowest virtual stage, when one layer costs 1, the embedding `embedding_cost` and the head
 //             `head_cost` (in layers, both at least 0); exact; ties go to the first stages, so without end costs it is
 //             the even split.
-// Every stage has a layer when num_layers >= num_stages; otherwise the first num_layers stages have one.
+//   threshold: layers, then the head (head_cost layers), are placed one by one; the next stage begins once the total has
+//             passed the stage's share (nanotron's build_model). Its last stages may have no layer but the head.
+// But for threshold, every stage has a layer when num_layers >= num_stages; otherwise the first num_layers stages have one.
 // kExplicit is not handled here: its counts are in the Layout.
 std::vector<int64_t> split_layers(SplitKind kind, int64_t num_layers, int64_t num_stages, double embedding_cost = 0,
                                   double head_cost = 0);

@@ -18,8 +18,9 @@ double score_bytes(const spec::Engine& engine, layout::AttentionKernel kernel) {
 
 }  // namespace
 
-LayerShape layer_shape(const layout::Layout& layout) {
-  return {layout.mb, layout.tp, layout.cp, layout.sp, layout.checkpointing, layout.attention, layout.norm};
+LayerShape layer_shape(const layout::Layout& layout, int64_t gpus_per_node) {
+  const bool across = layout.pp > 1 && layout.world_size() > gpus_per_node;
+  return {layout.mb, layout.tp, layout.cp, layout.sp, layout.checkpointing, layout.attention, layout.norm, across};
 }
 
 LayerActivations layer_activations(const spec::Job& job, const spec::Coefficients& k, const LayerShape& shape) {
@@ -41,6 +42,8 @@ LayerActivations layer_activations(const spec::Job& job, const spec::Coefficient
                         static_cast<double>(job.sequence_length) * k.score_activation_scale;
   const double hidden = tokens * h * hidden_bytes / hidden_share * k.hidden_activation_scale;
   result.plain_bytes = hidden + tokens * inner * k.inner_activation_scale + result.scores_bytes;
+  constexpr double kGatheredBytes = 4;  // the inputs of QKV and of the feed-forward, 16 bit
+  if (shape.sp) result.gathered_bytes = tokens * h * kGatheredBytes;
   const double checkpoint_share = shape.sp && engine.checkpoint_shards_with_sp ? t : 1;
   result.checkpointed_bytes = tokens * h * engine.checkpoint_bytes / checkpoint_share;
   result.kept_bytes = result.plain_bytes;

@@ -14,16 +14,18 @@ struct LayerShape {
   layout::Checkpointing checkpointing = layout::Checkpointing::kNone;
   layout::AttentionKernel attention = layout::AttentionKernel::kFlash2;
   layout::NormKernel norm = layout::NormKernel::kFused;
+  bool pipeline_across_nodes = false;  // pp > 1 on more than one node
   bool operator==(const LayerShape&) const = default;
 };
 
-LayerShape layer_shape(const layout::Layout& layout);
+LayerShape layer_shape(const layout::Layout& layout, int64_t gpus_per_node);
 
 struct LayerActivations {
   double plain_bytes = 0;         // kept by a layer without checkpointing, one micro-batch
   double checkpointed_bytes = 0;  // kept by a recomputed layer
   double kept_bytes = 0;          // what `checkpointing` keeps: one of the above, or selective's
   double scores_bytes = 0;        // of plain_bytes, the attention scores (0 with flash attention)
+  double gathered_bytes = 0;      // inputs gathered over tp for one layer, where sequence parallelism shards them
 };
 
 LayerActivations layer_activations(const spec::Job& job, const spec::Coefficients& k, const LayerShape& shape);

@@ -18,7 +18,8 @@ struct StageGroup {
   bool has_head = false;
 };
 
-// What one embedding and one head (final norm, head, loss) cost in layers; only SplitKind::kBalanced looks at them.
+// What one embedding and one head (final norm, head, loss) cost in layers; only SplitKind::kBalanced (seconds) and
+// kThreshold (parameters) look at them.
 struct EndCosts {
   double embedding_layers = 0;
   double head_layers = 0;

@@ -21,6 +21,12 @@ struct Stage {
   double tokens() const {
     return static_cast<double>(layout.mb) * static_cast<double>(job.sequence_length) / static_cast<double>(layout.cp);
   }
+  // Layers that the host has issued ahead of the device: all forwards of the warm-up but for the last two, which wait
+  // for a neighbour.
+  double launched_ahead() const {
+    const double warm_up = layout.pp == 1 ? 1 : static_cast<double>(std::max<int64_t>(0, layout.pp - 2));
+    return std::min(job.engine.launch_ahead_layers, warm_up * static_cast<double>(group.num_layers));
+  }
   // Layers' worth of kept activations and of recomputed layers' inputs in one chunk of this rank.
   double layers_per_chunk() const {
     return static_cast<double>(group.num_layers) / static_cast<double>(layout.vp);
@@ -52,6 +58,7 @@ void add_activations(const Stage& stage, StageMemory& memory) {
   memory[Term::kActivations] = in_flight * (kept * kept_bytes + recomputed * stage.layer.checkpointed_bytes);
   memory[Term::kTransient] = (recomputed > 0 ? stage.k.recompute_transient_layers : stage.k.transient_layers) *
                              stage.layer.plain_bytes;
+  memory[Term::kTransient] += stage.launched_ahead() * stage.layer.gathered_bytes;
   if (stage.layout.pp > 1) {
     const double share = stage.layout.sp ? static_cast<double>(stage.layout.tp) : 1;
     const double boundary = stage.tokens() * static_cast<double>(stage.job.model.hidden) * 2 / share;

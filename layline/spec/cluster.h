@@ -13,6 +13,7 @@ struct Cluster {
   std::string name;                 // "a100-80gb"
   std::string title;
   std::vector<std::string> aliases;
+  std::vector<std::string> interconnect_aliases;  // parts of run records' interconnect column that mean this network
   Gpu gpu;
   int gpus_per_node = 8;
   // Inside the node, per GPU and direction (NVLink or PCIe), and the latency of one hop.

@@ -38,6 +38,7 @@ struct Engine {
   double checkpoint_bytes = 2;                // per hidden unit: the input kept for each recomputed layer
   bool checkpoint_shards_with_sp = true;      // the kept input is divided by tp under sequence parallelism
 
+  double launch_ahead_layers = 0;        // layers whose gathered inputs stay allocated while the host runs ahead (nanotron)
   double step_bytes = 4;                 // temporaries of the optimizer step for each (sharded) parameter
 
   // Data parallelism.

@@ -13,6 +13,7 @@ namespace layline::spec {
 struct Gpu {
   std::string name;                   // "a100-80gb"
   std::string title;                  // "A100 80 GB SXM"
+  std::string family;                 // "a100": GPUs that share calibrations; they differ in memory only
   std::vector<std::string> aliases;   // as hardware is called in run records: "A100-80GB SXM"
   // Dense peak for each precision it has, 0: it has none.
   double bf16_flops_per_second = 0;

@@ -11,7 +11,7 @@ enum class AttentionKernel { kFlash2, kFlash1, kFusedSoftmax, kUnfused };
 enum class NormKernel { kFused, kUnfused };
 enum class Checkpointing { kNone, kSelective, kFull };
 enum class ScheduleKind { kOneFOneB, kInterleaved, kGpipe, kZeroBubble };
-enum class SplitKind { kEven, kUniform, kBalanced, kExplicit };
+enum class SplitKind { kEven, kUniform, kBalanced, kThreshold, kExplicit };
 
 // Texts as they stand in layout texts and spec files ("flash2", "1f1b", …), index = enumerator.
 inline constexpr std::array<std::string_view, 4> kPrecisionNames = {"bf16", "fp16", "fp8", "fp32"};
@@ -19,7 +19,7 @@ inline constexpr std::array<std::string_view, 4> kAttentionNames = {"flash2", "f
 inline constexpr std::array<std::string_view, 2> kNormNames = {"fused", "unfused"};
 inline constexpr std::array<std::string_view, 3> kCheckpointingNames = {"none", "selective", "full"};
 inline constexpr std::array<std::string_view, 4> kScheduleNames = {"1f1b", "interleaved", "gpipe", "zb"};
-inline constexpr std::array<std::string_view, 4> kSplitNames = {"even", "uniform", "balanced", "explicit"};
+inline constexpr std::array<std::string_view, 5> kSplitNames = {"even", "uniform", "balanced", "threshold", "explicit"};
 
 inline std::string_view name_of(Precision v) { return kPrecisionNames[static_cast<size_t>(v)]; }
 inline std::string_view name_of(AttentionKernel v) { return kAttentionNames[static_cast<size_t>(v)]; }

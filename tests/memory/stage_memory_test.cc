@@ -15,7 +15,7 @@ StageMemory only_stage(const spec::Job& job, const layout::Layout& layout) {
   std::vector<StageGroup> groups;
   group_stages(layout, job.model.num_layers, {}, groups);
   const spec::Coefficients k;
-  const LayerActivations layer = layer_activations(job, k, layer_shape(layout));
+  const LayerActivations layer = layer_activations(job, k, layer_shape(layout, job.cluster.gpus_per_node));
   return stage_memory(job, k, layout, groups.front(), layer, job.global_batch / (layout.dp * layout.mb));
 }
 
@@ -105,7 +105,7 @@ TEST(StageMemory, FirstStageHoldsOneMicroBatchForEachStageBehindIt) {
   std::vector<StageGroup> groups;
   group_stages(layout, job.model.num_layers, {}, groups);
   const spec::Coefficients k;
-  const LayerActivations layer = layer_activations(job, k, layer_shape(layout));
+  const LayerActivations layer = layer_activations(job, k, layer_shape(layout, job.cluster.gpus_per_node));
   for (const StageGroup& group : groups) {
     const StageMemory memory = stage_memory(job, k, layout, group, layer, 128);
     const double expected = static_cast<double>((4 - group.first_rank) * group.num_layers) * layer.plain_bytes;

@@ -1,0 +1,22 @@
+# Writes OUTPUT, a C++ file that defines layline::spec::shipped_specs() with the JSON files of SPECS_DIR.
+# Used as: cmake -DSPECS_DIR=… -DOUTPUT=… -P embed_specs.cmake
+set(kinds models:kModel gpus:kGpu clusters:kCluster engines:kEngine calibrations:kCalibration)
+set(text "// Made from specs/ by cmake/embed_specs.cmake.\n#include \"layline/spec/registry.h\"\n\n")
+string(APPEND text "namespace layline::spec {\n\nconst std::vector<ShippedSpec>& shipped_specs() {\n")
+string(APPEND text "  static const std::vector<ShippedSpec> specs = {\n")
+foreach(entry IN LISTS kinds)
+  string(REPLACE ":" ";" pair "${entry}")
+  list(GET pair 0 folder)
+  list(GET pair 1 kind)
+  file(GLOB files ${SPECS_DIR}/${folder}/*.json)
+  list(SORT files)
+  foreach(file IN LISTS files)
+    get_filename_component(name ${file} NAME)
+    string(REGEX REPLACE "\\.json$" "" name "${name}")
+    file(READ ${file} json)
+    # A string literal may be 64 KiB long at most in ISO C++; spec files are far smaller.
+    string(APPEND text "      {SpecKind::${kind}, \"${name}\", R\"~json~(${json})~json~\"},\n")
+  endforeach()
+endforeach()
+string(APPEND text "  };\n  return specs;\n}\n\n}  // namespace layline::spec\n")
+file(WRITE ${OUTPUT} "${text}")

@@ -1,0 +1,89 @@
+// GPUs and clusters from JSON.
+
+#include <fmt/format.h>
+
+#include "layline/base/error.h"
+#include "layline/spec/json_object.h"
+#include "layline/spec/registry.h"
+
+namespace layline::spec {
+namespace {
+
+constexpr double kMaxRate = 1e19;
+
+// Every number of a hardware file says where it is from, under its own key or "*".
+void check_sources(const JsonObject& object, const std::map<std::string, std::string>& sources,
+                   const std::vector<std::string>& keys) {
+  for (const std::string& key : keys) {
+    if (sources.count(key) == 0 && sources.count("*") == 0) {
+      object.fail("sources", fmt::format("no source for \"{}\" (nor for \"*\")", key));
+    }
+  }
+}
+
+Gpu read_gpu(JsonObject object) {
+  struct Number {
+    const char* key;
+    double Gpu::*member;
+    double lower;
+  };
+  const Number numbers[] = {
+      {"bf16_flops_per_second", &Gpu::bf16_flops_per_second, 0},
+      {"fp16_flops_per_second", &Gpu::fp16_flops_per_second, 0},
+      {"fp8_flops_per_second", &Gpu::fp8_flops_per_second, 0},
+      {"fp32_flops_per_second", &Gpu::fp32_flops_per_second, 0},
+      {"memory_bytes", &Gpu::memory_bytes, 1},
+      {"memory_bytes_per_second", &Gpu::memory_bytes_per_second, 1},
+      {"l2_bytes", &Gpu::l2_bytes, 0},
+      {"nvlink_bytes_per_second", &Gpu::nvlink_bytes_per_second, 0},
+      {"pcie_bytes_per_second", &Gpu::pcie_bytes_per_second, 0},
+  };
+  Gpu gpu;
+  gpu.name = object.text("name");
+  gpu.title = object.text("title");
+  gpu.family = object.text("family");
+  gpu.aliases = object.texts("aliases");
+  std::vector<std::string> keys = {"num_sms"};
+  for (const Number& number : numbers) {
+    gpu.*(number.member) = object.number(number.key, number.lower, kMaxRate);
+    keys.emplace_back(number.key);
+  }
+  gpu.num_sms = static_cast<int>(object.whole("num_sms", 1, 100000));
+  gpu.sources = object.text_map("sources");
+  check_sources(object, gpu.sources, keys);
+  object.finish();
+  return gpu;
+}
+
+}  // namespace
+
+Gpu parse_gpu(std::string_view json, const std::string& where) {
+  const nlohmann::json value = parse_strict_json(json, where);
+  return read_gpu(JsonObject(value, where));
+}
+
+Cluster parse_cluster(std::string_view json, const std::string& where) {
+  const nlohmann::json value = parse_strict_json(json, where);
+  JsonObject object(value, where);
+  Cluster cluster;
+  cluster.name = object.text("name");
+  cluster.title = object.text("title");
+  cluster.aliases = object.texts("aliases");
+  if (object.has("interconnect_aliases")) cluster.interconnect_aliases = object.texts("interconnect_aliases");
+  cluster.gpu = object.is_object("gpu") ? read_gpu(object.object("gpu")) : get_gpu(object.text("gpu"));
+  cluster.gpus_per_node = static_cast<int>(object.whole("gpus_per_node", 1, 100000));
+  cluster.intra_bytes_per_second = object.number("intra_bytes_per_second", 1, kMaxRate);
+  cluster.intra_latency_seconds = object.number("intra_latency_seconds", 0, 1);
+  cluster.inter_bytes_per_second_per_node = object.number("inter_bytes_per_second_per_node", 1, kMaxRate);
+  cluster.inter_bytes_per_second_per_gpu = object.number("inter_bytes_per_second_per_gpu", 1, kMaxRate);
+  cluster.inter_latency_seconds = object.number("inter_latency_seconds", 0, 1);
+  cluster.max_nodes = static_cast<int>(object.whole("max_nodes", 0, 1'000'000));
+  cluster.sources = object.text_map("sources");
+  check_sources(object, cluster.sources,
+                {"gpus_per_node", "intra_bytes_per_second", "intra_latency_seconds", "inter_bytes_per_second_per_node",
+                 "inter_bytes_per_second_per_gpu", "inter_latency_seconds"});
+  object.finish();
+  return cluster;
+}
+
+}  // namespace layline::spec
