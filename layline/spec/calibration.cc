@@ -48,7 +48,7 @@ Calibration parse_calibration(std::string_view json, const std::string& where) {
   const nlohmann::json value = parse_strict_json(json, where);
   JsonObject object(value, where);
   Calibration calibration;
-  calibration.name = object.text("name");
+  calibration.name = object.name("name");
   calibration.engine = object.text("engine");
   calibration.gpu = object.text("gpu");
   calibration.sources = object.texts("sources");

@@ -1,6 +1,7 @@
 #include "layline/spec/huggingface.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <array>
 #include <filesystem>
@@ -11,56 +12,81 @@ namespace layline::spec {
 namespace {
 
 constexpr int64_t kMaxSize = int64_t{1} << 40;
-constexpr std::array<std::string_view, 4> kModelTypes = {"llama", "mistral", "qwen2", "gpt2"};
+
+// What a family's configuration class in the transformers library means by a key that is not there.
+struct Family {
+  std::string_view architecture;
+  std::string_view model_type;
+  int64_t default_kv_heads;  // 0: as many as attention heads
+  bool has_qkv_bias;
+};
+
+constexpr std::array<Family, 4> kFamilies = {{{"LlamaForCausalLM", "llama", 0, false},
+                                              {"MistralForCausalLM", "mistral", 8, false},
+                                              {"Qwen2ForCausalLM", "qwen2", 32, true},
+                                              {"GPT2LMHeadModel", "gpt2", 0, true}}};
 
 int64_t whole_or(JsonObject& object, const std::string& key, int64_t fallback) {
-  return object.has(key) ? object.whole(key, 1, kMaxSize) : fallback;
+  return object.has_value(key) ? object.whole(key, 1, kMaxSize) : fallback;
 }
 
 bool flag_or(JsonObject& object, const std::string& key, bool fallback) {
-  return object.has(key) ? object.flag(key) : fallback;
+  return object.has_value(key) ? object.flag(key) : fallback;
 }
 
-std::string type_of(JsonObject& object, const std::string& where) {
-  static const std::vector<std::pair<std::string, std::string>> kArchitectures = {
-      {"LlamaForCausalLM", "llama"}, {"MistralForCausalLM", "mistral"}, {"Qwen2ForCausalLM", "qwen2"},
-      {"GPT2LMHeadModel", "gpt2"}};
+const Family& family_of(JsonObject& object) {
+  const bool has_architectures = object.has_value("architectures");
   std::string found;
-  if (object.has("architectures")) {
+  if (has_architectures) {
     const auto names = object.texts("architectures");
     found = names.empty() ? "" : names.front();
-    for (const auto& [architecture, type] : kArchitectures) {
-      if (architecture == found) return type;
-    }
   } else {
     found = object.text("model_type");
-    for (const std::string_view type : kModelTypes) {
-      if (type == found) return found;
-    }
   }
-  throw base::InputError(where, fmt::format("architecture \"{}\" is not supported; LlamaForCausalLM, "
-                                            "MistralForCausalLM, Qwen2ForCausalLM and GPT2LMHeadModel are",
-                                            found));
+  for (const Family& family : kFamilies) {
+    if (found == (has_architectures ? family.architecture : family.model_type)) return family;
+  }
+  object.fail(has_architectures ? "architectures" : "model_type",
+              fmt::format("\"{}\" is not supported; LlamaForCausalLM, MistralForCausalLM, Qwen2ForCausalLM and "
+                          "GPT2LMHeadModel are (mixtures of experts are not)",
+                          found));
 }
 
-Model read_llama_kind(JsonObject& object, const std::string& type) {
+// Throws when the activation function, where it is given, is none of `known`.
+void check_activation(JsonObject& object, const std::string& key, const std::vector<std::string>& known) {
+  if (object.has_value(key)) object.choice(key, known);
+}
+
+int64_t head_size_of(JsonObject& object, const char* hidden_key, const char* heads_key, const Model& model) {
+  if (model.hidden % model.num_heads != 0) {
+    object.fail(hidden_key, fmt::format("{} {} does not divide {}", heads_key, model.num_heads, model.hidden));
+  }
+  return model.hidden / model.num_heads;
+}
+
+Model read_llama_kind(JsonObject& object, const Family& family) {
   Model model;
   model.num_layers = object.whole("num_hidden_layers", 1, kMaxSize);
   model.hidden = object.whole("hidden_size", 1, kMaxSize);
   model.num_heads = object.whole("num_attention_heads", 1, kMaxSize);
-  model.num_kv_heads = whole_or(object, "num_key_value_heads", model.num_heads);
-  const bool has_head_size = object.has("head_dim");
-  if (!has_head_size && model.hidden % model.num_heads != 0) {
-    object.fail("hidden_size", fmt::format("num_attention_heads {} does not divide {}, and there is no head_dim",
-                                           model.num_heads, model.hidden));
-  }
-  model.head_size = has_head_size ? object.whole("head_dim", 1, kMaxSize) : model.hidden / model.num_heads;
   model.ffn_hidden = object.whole("intermediate_size", 1, kMaxSize);
   model.vocab = object.whole("vocab_size", 1, kMaxSize);
+  object.require_all();
+  const int64_t default_kv_heads = family.default_kv_heads > 0 ? family.default_kv_heads : model.num_heads;
+  model.num_kv_heads = object.has("num_key_value_heads") ? whole_or(object, "num_key_value_heads", model.num_heads)
+                                                         : default_kv_heads;
+  model.head_size = object.has_value("head_dim")
+                        ? object.whole("head_dim", 1, kMaxSize)
+                        : head_size_of(object, "hidden_size", "num_attention_heads", model);
+  check_activation(object, "hidden_act", {"silu", "swish"});
   model.tied_embeddings = flag_or(object, "tie_word_embeddings", false);
   const bool attention_bias = flag_or(object, "attention_bias", false);
-  model.qkv_bias = type == "qwen2" || attention_bias;
   model.linear_bias = flag_or(object, "mlp_bias", false);
+  if (attention_bias != model.linear_bias) {
+    object.fail(attention_bias ? "attention_bias" : "mlp_bias",
+                "is true and its counterpart is not: biases are supported on all linear layers or on none");
+  }
+  model.qkv_bias = family.has_qkv_bias || attention_bias;
   return model;
 }
 
@@ -69,15 +95,13 @@ Model read_gpt2(JsonObject& object) {
   model.num_layers = object.whole("n_layer", 1, kMaxSize);
   model.hidden = object.whole("n_embd", 1, kMaxSize);
   model.num_heads = object.whole("n_head", 1, kMaxSize);
-  if (model.hidden % model.num_heads != 0) {
-    object.fail("n_embd", fmt::format("n_head {} does not divide {}", model.num_heads, model.hidden));
-  }
-  model.num_kv_heads = model.num_heads;
-  model.head_size = model.hidden / model.num_heads;
-  const bool own_width = object.has("n_inner") && !object.is_null("n_inner");
-  model.ffn_hidden = own_width ? object.whole("n_inner", 1, kMaxSize) : 4 * model.hidden;
   model.vocab = object.whole("vocab_size", 1, kMaxSize);
+  object.require_all();
+  model.num_kv_heads = model.num_heads;
+  model.head_size = head_size_of(object, "n_embd", "n_head", model);
+  model.ffn_hidden = whole_or(object, "n_inner", 4 * model.hidden);
   model.max_sequence_length = whole_or(object, "n_positions", 1024);
+  check_activation(object, "activation_function", {"gelu_new", "gelu", "gelu_fast", "gelu_pytorch_tanh"});
   model.mlp = Mlp::kGelu;
   model.norm = Norm::kLayerNorm;
   model.position = Position::kLearned;
@@ -96,8 +120,8 @@ std::string name_of_file(const std::string& where) {
 }  // namespace
 
 Model read_huggingface_config(JsonObject object, const std::string& where) {
-  const std::string type = type_of(object, where);
-  Model model = type == "gpt2" ? read_gpt2(object) : read_llama_kind(object, type);
+  const Family& family = family_of(object);
+  Model model = family.model_type == "gpt2" ? read_gpt2(object) : read_llama_kind(object, family);
   model.name = name_of_file(where);
   model.title = model.name;
   model.source = where;

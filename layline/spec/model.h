@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace layline::spec {
 
@@ -13,6 +14,7 @@ enum class Position { kRope, kLearned, kAlibi };
 struct Model {
   std::string name;                 // "llama-13b"
   std::string title;                // "Llama 13B"
+  std::vector<std::string> aliases; // other names, as on the Hugging Face Hub: "meta-llama/Llama-2-13b-hf"
   int64_t num_layers = 0;           // L
   int64_t hidden = 0;               // h
   int64_t num_heads = 0;            // n
@@ -47,7 +49,8 @@ struct Model {
   double flops_per_token(int64_t sequence_length) const;
 };
 
-// Throws base::InputError when sizes are zero, negative, absurdly large (> 2^40 in any product) or do not divide.
+// Throws base::InputError when sizes are zero, negative, absurdly large (a matrix of more than 2^40 elements, 2^50
+// parameters) or do not divide, and for mixtures of experts. Counts of a model that passes do not overflow.
 // `where` prefixes the message.
 void check_model(const Model& model, const std::string& where);
 

@@ -83,7 +83,7 @@ Engine parse_engine(std::string_view json, const std::string& where) {
   const nlohmann::json value = parse_strict_json(json, where);
   JsonObject object(value, where);
   Engine engine;
-  engine.name = object.text("name");
+  engine.name = object.name("name");
   engine.title = object.text("title");
   engine.source = object.text("source");
   for (const NumberKey& number : kNumbers) {
@@ -95,11 +95,6 @@ Engine parse_engine(std::string_view json, const std::string& where) {
   read_choice(object, "reduction", kReductionNames, engine.reduction);
   read_choice(object, "logits", kLogitsNames, engine.logits);
   read_lists(object, engine);
-  object.ask_all({"name", "title", "source"});
-  std::vector<std::string> known;
-  for (const NumberKey& number : kNumbers) known.emplace_back(number.key);
-  for (const FlagKey& flag : kFlags) known.emplace_back(flag.key);
-  object.ask_all(known);
   object.finish();
   return engine;
 }

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "layline/base/error.h"
 #include "layline/spec/json_object.h"
 #include "layline/spec/registry.h"
@@ -39,7 +41,7 @@ Gpu read_gpu(JsonObject object) {
       {"pcie_bytes_per_second", &Gpu::pcie_bytes_per_second, 0},
   };
   Gpu gpu;
-  gpu.name = object.text("name");
+  gpu.name = object.name("name");
   gpu.title = object.text("title");
   gpu.family = object.text("family");
   gpu.aliases = object.texts("aliases");
@@ -50,9 +52,24 @@ Gpu read_gpu(JsonObject object) {
   }
   gpu.num_sms = static_cast<int>(object.whole("num_sms", 1, 100000));
   gpu.sources = object.text_map("sources");
-  check_sources(object, gpu.sources, keys);
   object.finish();
+  check_sources(object, gpu.sources, keys);
+  if (std::max({gpu.bf16_flops_per_second, gpu.fp16_flops_per_second, gpu.fp32_flops_per_second}) <= 0) {
+    object.fail("bf16_flops_per_second", "found no peak above 0 of any precision");
+  }
   return gpu;
+}
+
+// A cluster names a shipped GPU; reading files that a file names would make its meaning depend on where it is read.
+Gpu shipped_gpu(const JsonObject& object, const std::string& name) {
+  if (name.find('/') != std::string::npos || name.ends_with(".json")) {
+    object.fail("gpu", fmt::format("found \"{}\", want the name of a shipped GPU, or the GPU itself as an object", name));
+  }
+  try {
+    return get_gpu(name);
+  } catch (const base::InputError& error) {
+    object.fail("gpu", error.what());
+  }
 }
 
 }  // namespace
@@ -66,11 +83,10 @@ Cluster parse_cluster(std::string_view json, const std::string& where) {
   const nlohmann::json value = parse_strict_json(json, where);
   JsonObject object(value, where);
   Cluster cluster;
-  cluster.name = object.text("name");
+  cluster.name = object.name("name");
   cluster.title = object.text("title");
   cluster.aliases = object.texts("aliases");
   if (object.has("interconnect_aliases")) cluster.interconnect_aliases = object.texts("interconnect_aliases");
-  cluster.gpu = object.is_object("gpu") ? read_gpu(object.object("gpu")) : get_gpu(object.text("gpu"));
   cluster.gpus_per_node = static_cast<int>(object.whole("gpus_per_node", 1, 100000));
   cluster.intra_bytes_per_second = object.number("intra_bytes_per_second", 1, kMaxRate);
   cluster.intra_latency_seconds = object.number("intra_latency_seconds", 0, 1);
@@ -79,10 +95,13 @@ Cluster parse_cluster(std::string_view json, const std::string& where) {
   cluster.inter_latency_seconds = object.number("inter_latency_seconds", 0, 1);
   cluster.max_nodes = static_cast<int>(object.whole("max_nodes", 0, 1'000'000));
   cluster.sources = object.text_map("sources");
+  const std::string gpu_name = object.is_object("gpu") ? "" : object.name("gpu");
+  if (object.is_object("gpu")) cluster.gpu = read_gpu(object.object("gpu"));
+  object.finish();
+  if (!gpu_name.empty()) cluster.gpu = shipped_gpu(object, gpu_name);
   check_sources(object, cluster.sources,
                 {"gpus_per_node", "intra_bytes_per_second", "intra_latency_seconds", "inter_bytes_per_second_per_node",
                  "inter_bytes_per_second_per_gpu", "inter_latency_seconds"});
-  object.finish();
   return cluster;
 }
 

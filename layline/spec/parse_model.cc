@@ -16,8 +16,9 @@ constexpr int64_t kMaxSize = int64_t{1} << 40;
 
 Model read_model(JsonObject object) {
   Model model;
-  model.name = object.text("name");
+  model.name = object.name("name");
   model.title = object.text("title");
+  if (object.has("aliases")) model.aliases = object.texts("aliases");
   model.num_layers = object.whole("num_layers", 1, kMaxSize);
   model.hidden = object.whole("hidden", 1, kMaxSize);
   model.num_heads = object.whole("num_heads", 1, kMaxSize);
@@ -53,6 +54,7 @@ std::string to_json(const Model& model) {
   nlohmann::ordered_json json;
   json["name"] = model.name;
   json["title"] = model.title;
+  if (!model.aliases.empty()) json["aliases"] = model.aliases;
   json["num_layers"] = model.num_layers;
   json["hidden"] = model.hidden;
   json["num_heads"] = model.num_heads;

@@ -24,74 +24,117 @@ std::string lower(std::string text) {
   return text;
 }
 
-std::string where_of(const ShippedSpec& spec) { return fmt::format("shipped {}", spec.name); }
+bool contains(const std::string& text, const std::string& part) {
+  return lower(text).find(lower(part)) != std::string::npos;
+}
 
-const ShippedSpec* find_shipped(SpecKind kind, const std::string& name) {
-  for (const ShippedSpec& spec : shipped_specs()) {
-    if (spec.kind == kind && spec.name == name) return &spec;
+// A kind of spec: how it is called in messages, read, and by which other names it is known.
+template <typename Spec>
+struct Kind {
+  SpecKind kind;
+  const char* name;
+  Spec (*parse)(std::string_view json, const std::string& where);
+  std::vector<std::string> (*aliases_of)(const Spec&);
+};
+
+template <typename Spec>
+std::vector<std::string> own_aliases(const Spec& spec) {
+  return spec.aliases;
+}
+
+template <typename Spec>
+std::vector<std::string> no_aliases(const Spec&) {
+  return {};
+}
+
+// A GPU's name stands for the cluster that is called like it.
+std::vector<std::string> cluster_aliases(const Cluster& cluster) {
+  std::vector<std::string> aliases = cluster.aliases;
+  if (cluster.name == cluster.gpu.name) {
+    aliases.insert(aliases.end(), cluster.gpu.aliases.begin(), cluster.gpu.aliases.end());
+  }
+  return aliases;
+}
+
+constexpr Kind<Model> kModels = {SpecKind::kModel, "model", parse_model, own_aliases<Model>};
+constexpr Kind<Gpu> kGpus = {SpecKind::kGpu, "GPU", parse_gpu, own_aliases<Gpu>};
+constexpr Kind<Cluster> kClusters = {SpecKind::kCluster, "cluster", parse_cluster, cluster_aliases};
+constexpr Kind<Engine> kEngines = {SpecKind::kEngine, "engine", parse_engine, no_aliases<Engine>};
+constexpr Kind<Calibration> kCalibrations = {SpecKind::kCalibration, "calibration", parse_calibration,
+                                             no_aliases<Calibration>};
+
+// All shipped specs of a kind, read once: they are constants of the program, and run records ask for them by the
+// thousand.
+template <typename Spec>
+const std::vector<Spec>& all_shipped(const Kind<Spec>& kind) {
+  static const std::vector<Spec> specs = [&] {
+    std::vector<Spec> parsed;
+    for (const ShippedSpec& spec : shipped_specs()) {
+      if (spec.kind == kind.kind) parsed.push_back(kind.parse(spec.json, fmt::format("shipped {}", spec.name)));
+    }
+    return parsed;
+  }();
+  return specs;
+}
+
+// nullptr when no shipped spec has this name or alias.
+template <typename Spec>
+const Spec* find_shipped(const Kind<Spec>& kind, const std::string& name) {
+  const std::string wanted = lower(name);
+  for (const Spec& spec : all_shipped(kind)) {
+    if (spec.name == wanted) return &spec;
+  }
+  for (const Spec& spec : all_shipped(kind)) {
+    for (const std::string& alias : kind.aliases_of(spec)) {
+      if (lower(alias) == wanted) return &spec;
+    }
   }
   return nullptr;
 }
 
-std::vector<std::string> shipped_names(SpecKind kind) {
-  std::vector<std::string> names;
-  for (const ShippedSpec& spec : shipped_specs()) {
-    if (spec.kind == kind) names.emplace_back(spec.name);
+// Names first; aliases only when none of the names is near.
+template <typename Spec>
+[[noreturn]] void throw_unknown(const Kind<Spec>& kind, const std::string& name) {
+  std::vector<std::string> names, all;
+  for (const Spec& spec : all_shipped(kind)) {
+    names.push_back(spec.name);
+    const std::vector<std::string> aliases = kind.aliases_of(spec);
+    all.insert(all.end(), aliases.begin(), aliases.end());
   }
-  return names;
+  all.insert(all.end(), names.begin(), names.end());
+  const bool near = !base::nearest_name(name, names).empty() || base::nearest_name(name, all).empty();
+  throw base::InputError(fmt::format("{}; `layline specs list` shows all, or give a {}",
+                                     base::unknown_name_message(kind.name, name, near ? names : all),
+                                     kind.kind == SpecKind::kModel ? "Hugging Face config.json" : "file"));
 }
 
-// The shipped spec of this name; `parse` reads aliases only when no name matches.
-template <typename Spec, typename Parse>
-Spec get(SpecKind kind, const char* kind_name, const std::string& name, const Parse& parse,
-         std::vector<std::string> (*aliases_of)(const Spec&)) {
-  const std::string wanted = lower(name);
-  if (is_path(name)) return parse(base::read_file(name, kMaxSpecBytes), name);
-  if (const ShippedSpec* spec = find_shipped(kind, wanted)) return parse(spec->json, where_of(*spec));
-  std::vector<std::string> known = shipped_names(kind);
-  if (aliases_of != nullptr) {
-    for (const std::string& candidate : shipped_names(kind)) {
-      const ShippedSpec* shipped = find_shipped(kind, candidate);
-      Spec spec = parse(shipped->json, where_of(*shipped));
-      for (const std::string& alias : aliases_of(spec)) {
-        if (lower(alias) == wanted) return spec;
-        known.push_back(alias);
-      }
-    }
+template <typename Spec>
+Spec get(const Kind<Spec>& kind, const std::string& name) {
+  std::error_code ignored;
+  const bool is_file = is_path(name) && std::filesystem::exists(name, ignored);
+  if (!is_file) {
+    if (const Spec* spec = find_shipped(kind, name)) return *spec;
+    if (!is_path(name)) throw_unknown(kind, name);
   }
-  throw base::InputError(fmt::format("{}; `layline specs list` shows all, or give a file",
-                                     base::unknown_name_message(kind_name, name, known)));
+  return kind.parse(base::read_file(name, kMaxSpecBytes), name);
 }
 
 }  // namespace
 
 Model get_model(const std::string& name_or_path) {
   std::error_code ignored;
-  if (std::filesystem::is_directory(name_or_path, ignored)) {
-    const std::string file = (std::filesystem::path(name_or_path) / "config.json").string();
-    return parse_model(base::read_file(file, kMaxSpecBytes), file);
+  const bool may_be_folder = is_path(name_or_path) || find_shipped(kModels, name_or_path) == nullptr;
+  if (may_be_folder && std::filesystem::is_directory(name_or_path, ignored)) {
+    return get(kModels, (std::filesystem::path(name_or_path) / "config.json").string());
   }
-  return get<Model>(SpecKind::kModel, "model", name_or_path, parse_model, nullptr);
+  return get(kModels, name_or_path);
 }
 
-Gpu get_gpu(const std::string& name_or_path) {
-  return get<Gpu>(SpecKind::kGpu, "GPU", name_or_path, parse_gpu,
-                  [](const Gpu& gpu) { return gpu.aliases; });
-}
+Gpu get_gpu(const std::string& name_or_path) { return get(kGpus, name_or_path); }
 
-Cluster get_cluster(const std::string& name_or_path) {
-  return get<Cluster>(SpecKind::kCluster, "cluster", name_or_path, parse_cluster, [](const Cluster& cluster) {
-    std::vector<std::string> aliases = cluster.aliases;
-    if (cluster.name == cluster.gpu.name) {
-      aliases.insert(aliases.end(), cluster.gpu.aliases.begin(), cluster.gpu.aliases.end());
-    }
-    return aliases;
-  });
-}
+Cluster get_cluster(const std::string& name_or_path) { return get(kClusters, name_or_path); }
 
-Engine get_engine(const std::string& name_or_path) {
-  return get<Engine>(SpecKind::kEngine, "engine", name_or_path, parse_engine, nullptr);
-}
+Engine get_engine(const std::string& name_or_path) { return get(kEngines, name_or_path); }
 
 Calibration get_calibration(const std::string& name_or_path) {
   if (name_or_path == "none") {
@@ -99,32 +142,29 @@ Calibration get_calibration(const std::string& name_or_path) {
     none.name = "none";
     return none;
   }
-  return get<Calibration>(SpecKind::kCalibration, "calibration", name_or_path, parse_calibration, nullptr);
+  return get(kCalibrations, name_or_path);
 }
 
 Calibration default_calibration(const Engine& engine, const Gpu& gpu) {
   const std::string name = engine.name + "-" + gpu.family;
-  return get_calibration(find_shipped(SpecKind::kCalibration, name) != nullptr ? name : "none");
+  return get_calibration(find_shipped(kCalibrations, name) != nullptr ? name : "none");
 }
 
 Cluster cluster_for_hardware(const std::string& hardware, const std::string& interconnect) {
   const Gpu gpu = get_gpu(hardware);
-  std::string best = gpu.name;
+  const Cluster* best = nullptr;
   size_t best_length = 0;
-  for (const std::string& name : shipped_names(SpecKind::kCluster)) {
-    const ShippedSpec* shipped = find_shipped(SpecKind::kCluster, name);
-    // Parsing is dear in a loop over runs: look at the text for the GPU first.
-    if (shipped->json.find("\"" + gpu.name + "\"") == std::string_view::npos) continue;
-    const Cluster cluster = parse_cluster(shipped->json, where_of(*shipped));
+  for (const Cluster& cluster : all_shipped(kClusters)) {
     if (cluster.gpu.name != gpu.name) continue;
+    if (cluster.name == gpu.name && best == nullptr) best = &cluster;
     for (const std::string& part : cluster.interconnect_aliases) {
-      if (interconnect.find(part) != std::string::npos && part.size() > best_length) {
-        best = cluster.name;
-        best_length = part.size();
-      }
+      if (part.size() <= best_length || !contains(interconnect, part)) continue;
+      best = &cluster;
+      best_length = part.size();
     }
   }
-  return get_cluster(best);
+  if (best == nullptr) throw base::InputError(fmt::format("no cluster of {} is known", gpu.title));
+  return *best;
 }
 
 }  // namespace layline::spec

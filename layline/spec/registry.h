@@ -1,7 +1,8 @@
 // The specs that ship inside the program (built from specs/*.json), and specs read from files.
 //
-// Every get_* takes a shipped name or alias (case-insensitive) or, when the text has a '/' or ends in ".json", the path
-// of a file. Errors are base::InputError with the file and JSON path, or the nearest shipped name.
+// Every get_* takes the path of a file, when the text has a '/' or ends in ".json" and the file is there, or else a
+// shipped name or alias (case-insensitive). Errors are base::InputError with the file and JSON path, or the nearest
+// shipped name. Shipped specs are read once and then copied; all functions may be called from any thread.
 #pragma once
 
 #include <string>
@@ -33,7 +34,7 @@ Cluster get_cluster(const std::string& name_or_path);  // a cluster file names i
 Engine get_engine(const std::string& name_or_path);
 Calibration get_calibration(const std::string& name_or_path);
 
-// The shipped calibration for this engine and GPU, else the "none" one (analytic defaults).
+// The shipped calibration "<engine>-<the GPU's family>", else the "none" one (analytic defaults).
 Calibration default_calibration(const Engine& engine, const Gpu& gpu);
 
 // The cluster of run records' `hardware` ("A100-80GB SXM") and `interconnect` columns: the one whose GPU has that alias
