@@ -94,13 +94,45 @@ class NumericCost : public ceres::CostFunction {
   ResidualFunction function_;
 };
 
+// Half the squared residuals, priors included.
+double total_cost(const NumericCost& cost, const std::vector<double>& values) {
+  std::vector<double> residuals(static_cast<size_t>(cost.num_residuals()));
+  const double* const block[] = {values.data()};
+  cost.Evaluate(block, residuals.data(), nullptr);
+  double sum = 0;
+  for (const double residual : residuals) sum += residual * residual;
+  return sum / 2;
+}
+
+// A better start: each unknown in turn is tried at some multiples of itself. Terms that matter only beyond a threshold
+// have no slope where they begin, and least squares alone would not find them.
+void scan_start(const NumericCost& cost, const Unknowns& unknowns, std::vector<double>& values) {
+  double best = total_cost(cost, values);
+  for (size_t i = 0; i < unknowns.infos.size(); ++i) {
+    const spec::CoefficientInfo& info = *unknowns.infos[i];
+    const double start = values[i] != 0 ? values[i] : info.prior;
+    double chosen = values[i];
+    for (const double factor : {0.1, 0.3, 0.6, 1.6, 3.0, 10.0, 100.0, 1000.0}) {
+      values[i] = std::clamp(start * factor, info.lower, info.upper);
+      const double trial = total_cost(cost, values);
+      if (trial < best) {
+        best = trial;
+        chosen = values[i];
+      }
+    }
+    values[i] = chosen;
+  }
+}
+
 Fit solve(const Unknowns& unknowns, const Fit& base, const ResidualFunction& function, int num_residuals,
-          int max_iterations) {
+          int max_iterations, bool scan = false) {
   std::vector<double> values;
   for (const auto* info : unknowns.infos) values.push_back(base.coefficients.*(info->member));
   if (unknowns.with_sigma) values.push_back(base.memory_relative_sigma);
   ceres::Problem problem;
-  problem.AddResidualBlock(new NumericCost(unknowns, base, function, num_residuals), nullptr, values.data());
+  auto* cost = new NumericCost(unknowns, base, function, num_residuals);  // owned by the problem
+  if (scan) scan_start(*cost, unknowns, values);
+  problem.AddResidualBlock(cost, nullptr, values.data());
   for (size_t i = 0; i < unknowns.size(); ++i) {
     const bool is_sigma = i >= unknowns.infos.size();
     const double lower = is_sigma ? 0.005 : unknowns.infos[i]->lower;
@@ -184,7 +216,7 @@ Fit fit(const std::vector<Observation>& runs, const Fit& base, const FitOptions&
     for (const double scale : {16.0, 4.0, 1.0}) {
       result = solve(unknowns_of(spec::CoefficientClass::kTime), result,
                      [&](const Fit& f, std::vector<double>& r) { time_residuals(timed, f, scale * options.time_sigma, r); },
-                     static_cast<int>(timed.size()), options.max_iterations);
+                     static_cast<int>(timed.size()), options.max_iterations, scale > 4);
     }
   }
   return result;

@@ -1,6 +1,7 @@
 #include "layline/cost/layer.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "layline/cost/attention.h"
 #include "layline/cost/collective.h"
@@ -51,9 +52,23 @@ double pointwise_seconds(const Machine& machine, const memory::LayerShape& shape
   return z.tokens * bytes / machine.memory_bytes_per_second;
 }
 
-// Raises `launch` so that the pass takes at least the time the CPU needs to issue it.
-void apply_floor(PassSeconds& pass, double floor_seconds) {
-  pass.launch += std::max(0.0, floor_seconds - pass.total());
+// The time that the host and the slowest collective handshakes need for one pass of a layer, however little the GPU does.
+double floor_seconds(const Machine& machine, const memory::LayerShape& shape) {
+  const spec::Coefficients& k = machine.k;
+  const double t = static_cast<double>(shape.tp);
+  double seconds = k.layer_floor_seconds * (1 + k.floor_tp_growth * (t - 1));
+  seconds += k.tp_hop_seconds * std::max(0.0, t - static_cast<double>(machine.gpus_per_node));
+  if (shape.pipeline_across_nodes && shape.tp > 1) seconds += k.pipelined_floor_seconds * t;
+  return seconds;
+}
+
+// Raises `launch` so that the pass takes at least its floor: a smooth maximum, since GPU and host jitter.
+void apply_floor(PassSeconds& pass, double floor) {
+  const double busy = pass.total();
+  constexpr double kSharpness = 6;
+  const double larger = std::max(busy, floor);
+  const double ratio = std::min(busy, floor) / larger;
+  pass.launch += larger * std::pow(1 + std::pow(ratio, kSharpness), 1 / kSharpness) - busy;
 }
 
 }  // namespace
@@ -78,9 +93,7 @@ LayerCost layer_cost(const spec::Job& job, const Machine& machine, const memory:
   const AttentionSeconds attention = attention_seconds(job, machine, shape);
   const double pointwise = pointwise_seconds(machine, shape, z);
   constexpr double kForwardShare = 1.0 / 3;
-  const bool waits = shape.pipeline_across_nodes && shape.tp > 1;
-  const double floor_seconds =
-      machine.k.layer_floor_seconds + (waits ? machine.k.pipelined_floor_seconds * z.tp : 0);
+  const double floor = floor_seconds(machine, shape);
   LayerCost cost;
   cost.forward.gemm = forward_gemms(job, machine, z);
   cost.forward.attention = attention.forward;
@@ -88,14 +101,14 @@ LayerCost layer_cost(const spec::Job& job, const Machine& machine, const memory:
   cost.forward.launch = machine.k.layer_launch_seconds;
   cost.forward.tensor_parallel = tensor_parallel_seconds(job, machine, shape, Pass::kForward);
   cost.forward.context_parallel = attention.exchange_forward;
-  apply_floor(cost.forward, floor_seconds);
+  apply_floor(cost.forward, floor);
   cost.backward.gemm = backward_gemms(job, machine, z);
   cost.backward.attention = attention.backward;
   cost.backward.memory_bound = (1 - kForwardShare) * pointwise;
   cost.backward.launch = machine.k.layer_launch_seconds;
   cost.backward.tensor_parallel = tensor_parallel_seconds(job, machine, shape, Pass::kBackward);
   cost.backward.context_parallel = attention.exchange_backward;
-  apply_floor(cost.backward, floor_seconds);
+  apply_floor(cost.backward, floor);
   cost.weight_gradient = cost.backward.gemm / 2;
   if (shape.checkpointing == layout::Checkpointing::kFull) {
     cost.recompute = cost.forward;
@@ -134,7 +147,7 @@ EndCost head_cost(const spec::Job& job, const Machine& machine, const memory::La
   if (gathered && shape.tp > 1) {
     const GroupShape group = group_shape(shape.tp, 1, machine.gpus_per_node);
     cost.forward.tensor_parallel =
-        all_gather_seconds(machine, group, tensor_parallel_links(machine, group), z.tokens * vocab * 2);
+        all_gather_seconds(machine, group, tensor_parallel_links(machine), z.tokens * vocab * 2);
   }
   return cost;
 }

@@ -64,6 +64,7 @@ struct Pricer::State {
   void group(const layout::Layout& layout, const ShapePrice& shape);
   int64_t micro_batches(const layout::Layout& layout) const { return job.global_batch / (layout.dp * layout.mb); }
   double send_seconds_of(const layout::Layout& layout, const memory::StageGroup& group) const;
+  double stall_seconds(const layout::Layout& layout) const;
   double recomputed_share(const layout::Layout& layout, const memory::StageGroup& group) const;
   GroupTimes times(const layout::Layout& layout, const memory::StageGroup& group, const ShapePrice& shape) const;
   double peak_bytes(const layout::Layout& layout, const ShapePrice& shape) const;
@@ -83,7 +84,9 @@ const ShapePrice& Pricer::State::shape_price(const memory::LayerShape& shape) {
 void Pricer::State::group(const layout::Layout& layout, const ShapePrice& shape) {
   if (layout.split == layout::SplitKind::kThreshold) {
     const spec::Model& model = job.model;
-    const double head = static_cast<double>(model.vocab * model.hidden) / static_cast<double>(model.layer_parameters());
+    const int64_t layer = model.hidden * (2 * model.attention_width() + 2 * model.kv_width() +
+                                          model.num_mlp_matrices() * model.ffn_hidden);
+    const double head = static_cast<double>(model.vocab * model.hidden) / static_cast<double>(layer);
     memory::group_stages(layout, model.num_layers, {0, head}, groups);
     return;
   }
@@ -106,7 +109,19 @@ double Pricer::State::send_seconds_of(const layout::Layout& layout, const memory
   const double latency = machine.k.p2p_latency_seconds;
   const double one = send_seconds(machine, stride, machine.k.p2p_efficiency, latency,
                                   job.engine.overlaps_p2p ? 0 : bytes);
-  return transfers * one;
+  return transfers * (one + stall_seconds(layout));
+}
+
+// Measured with nanotron on EFA: from some number of nodes on, or when each tp group spans several, every send waits.
+double Pricer::State::stall_seconds(const layout::Layout& layout) const {
+  constexpr double kSteepness = 8;
+  constexpr double kNodesForATensorNode = 16;
+  const double gpn = static_cast<double>(machine.gpus_per_node);
+  const double nodes = static_cast<double>(layout.world_size()) / gpn;
+  const double tensor_nodes = std::ceil(static_cast<double>(layout.tp) / gpn);
+  const double crowd = std::max(nodes, tensor_nodes * kNodesForATensorNode) / machine.k.p2p_stall_nodes;
+  if (nodes <= 1) return 0;
+  return machine.k.p2p_stall_seconds / (1 + std::pow(crowd, -kSteepness));
 }
 
 double Pricer::State::recomputed_share(const layout::Layout& layout, const memory::StageGroup& group) const {

@@ -2,16 +2,15 @@
 
 namespace layline::cost {
 
-LinkUse tensor_parallel_links(const Machine& machine, const GroupShape& group) {
-  const double hops = machine.k.tp_hop_seconds * static_cast<double>(group.size - group.per_node);
-  return {machine.k.tp_intra_efficiency, machine.k.tp_inter_efficiency, 0, machine.k.tp_latency_seconds + hops};
+LinkUse tensor_parallel_links(const Machine& machine) {
+  return {machine.k.tp_intra_efficiency, machine.k.tp_inter_efficiency, 0, machine.k.tp_latency_seconds};
 }
 
 double tensor_parallel_seconds(const spec::Job& job, const Machine& machine, const memory::LayerShape& shape,
                                Pass pass) {
   if (shape.tp <= 1) return 0;
   const GroupShape group = group_shape(shape.tp, 1, machine.gpus_per_node);
-  const LinkUse use = tensor_parallel_links(machine, group);
+  const LinkUse use = tensor_parallel_links(machine);
   const double tokens = static_cast<double>(shape.mb) * static_cast<double>(job.sequence_length) /
                         static_cast<double>(shape.cp);
   const double bytes = tokens * static_cast<double>(job.model.hidden) * 2;

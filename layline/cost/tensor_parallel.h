@@ -10,8 +10,7 @@ namespace layline::cost {
 
 enum class Pass { kForward, kBackward };
 
-// A collective that leaves the node waits for one more rank after another.
-LinkUse tensor_parallel_links(const Machine& machine, const GroupShape& group);
+LinkUse tensor_parallel_links(const Machine& machine);
 
 // Two all-reduces of the hidden states a pass (Shoeybi et al. 2019, section 3); with sequence parallelism an all-gather
 // and a reduce-scatter each, the same bytes, and one more all-gather in the backward pass (Korthikanti et al. 2022).
