@@ -36,8 +36,8 @@ Coefficients Calibration::coefficients() const {
                              base::unknown_name_message("coefficient", key, coefficient_names()));
     }
     if (!(value >= info->lower && value <= info->upper)) {
-      throw base::InputError("calibration " + this->name, fmt::format("{} is {}, want {} to {}", key, value,
-                                                                      info->lower, info->upper));
+      throw base::InputError("calibration " + this->name,
+                             fmt::format("{} is {}, want {} to {}", key, value, info->lower, info->upper));
     }
     coefficients.*(info->member) = value;
   }

@@ -73,11 +73,10 @@ Model read_llama_kind(JsonObject& object, const Family& family) {
   model.vocab = object.whole("vocab_size", 1, kMaxSize);
   object.require_all();
   const int64_t default_kv_heads = family.default_kv_heads > 0 ? family.default_kv_heads : model.num_heads;
-  model.num_kv_heads = object.has("num_key_value_heads") ? whole_or(object, "num_key_value_heads", model.num_heads)
-                                                         : default_kv_heads;
-  model.head_size = object.has_value("head_dim")
-                        ? object.whole("head_dim", 1, kMaxSize)
-                        : head_size_of(object, "hidden_size", "num_attention_heads", model);
+  model.num_kv_heads =
+      object.has("num_key_value_heads") ? whole_or(object, "num_key_value_heads", model.num_heads) : default_kv_heads;
+  model.head_size = object.has_value("head_dim") ? object.whole("head_dim", 1, kMaxSize)
+                                                 : head_size_of(object, "hidden_size", "num_attention_heads", model);
   check_activation(object, "hidden_act", {"silu", "swish"});
   model.tied_embeddings = flag_or(object, "tie_word_embeddings", false);
   const bool attention_bias = flag_or(object, "attention_bias", false);

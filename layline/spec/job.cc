@@ -28,12 +28,12 @@ void check_job(const Job& job) {
   }
   const int64_t node = job.cluster.gpus_per_node;
   if (job.num_gpus > node && job.num_gpus % node != 0) {
-    throw base::InputError("--gpus", fmt::format("{} GPUs are neither less than a node nor whole nodes of {}",
-                                                 job.num_gpus, node));
+    throw base::InputError(
+        "--gpus", fmt::format("{} GPUs are neither less than a node nor whole nodes of {}", job.num_gpus, node));
   }
   if (job.cluster.max_nodes > 0 && job.num_gpus > node * job.cluster.max_nodes) {
-    throw base::InputError("--gpus", fmt::format("cluster {} has {} nodes of {} GPUs", job.cluster.name,
-                                                 job.cluster.max_nodes, node));
+    throw base::InputError(
+        "--gpus", fmt::format("cluster {} has {} nodes of {} GPUs", job.cluster.name, job.cluster.max_nodes, node));
   }
   if (job.cluster.gpu.peak_flops_per_second(job.precision) <= 0) {
     throw base::InputError("--precision", fmt::format("{} has no {}", job.cluster.gpu.title, name_of(job.precision)));

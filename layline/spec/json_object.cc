@@ -91,9 +91,8 @@ json parse_strict_json(std::string_view text, const std::string& where) {
   if (text.substr(0, kByteOrderMark.size()) == kByteOrderMark) text.remove_prefix(kByteOrderMark.size());
   Watch watch(where);
   try {
-    return json::parse(text, [&](int depth, json::parse_event_t event, json& parsed) {
-      return watch(depth, event, parsed);
-    });
+    return json::parse(text,
+                       [&](int depth, json::parse_event_t event, json& parsed) { return watch(depth, event, parsed); });
   } catch (const json::exception& error) {
     throw InputError(where, syntax_message(error.what(), watch.path()));
   }
@@ -111,9 +110,7 @@ bool JsonObject::has(const std::string& key) {
 
 bool JsonObject::has_value(const std::string& key) { return has(key) && !value_.at(key).is_null(); }
 
-bool JsonObject::is_object(const std::string& key) const {
-  return value_.contains(key) && value_.at(key).is_object();
-}
+bool JsonObject::is_object(const std::string& key) const { return value_.contains(key) && value_.at(key).is_object(); }
 
 const json* JsonObject::get(const std::string& key) {
   asked_.insert(key);
@@ -224,7 +221,8 @@ std::vector<int64_t> JsonObject::wholes(const std::string& key, int64_t lower, i
   std::vector<int64_t> numbers;
   for (const json& item : list(key, "whole numbers")) {
     numbers.push_back(checked_whole(item, path_of(key), lower, upper));
-    if (std::count(numbers.begin(), numbers.end(), numbers.back()) > 1) fail(key, shown(item) + " is in the list twice");
+    if (std::count(numbers.begin(), numbers.end(), numbers.back()) > 1)
+      fail(key, shown(item) + " is in the list twice");
   }
   return numbers;
 }

@@ -8,16 +8,19 @@ namespace layline::spec {
 namespace {
 
 constexpr int64_t kMaxSize = int64_t{1} << 24;
-constexpr double kMaxProduct = 1099511627776.0;            // 2^40
+constexpr double kMaxProduct = 1099511627776.0;  // 2^40
 constexpr double kMaxParameters = 1024.0 * kMaxProduct;
 
 int64_t norm_parameters(const Model& model) { return model.hidden * (model.norm == Norm::kLayerNorm ? 2 : 1); }
 
 void check_sizes(const Model& model, const std::string& where) {
-  const std::pair<const char*, int64_t> sizes[] = {
-      {"num_layers", model.num_layers}, {"hidden", model.hidden},         {"num_heads", model.num_heads},
-      {"num_kv_heads", model.num_kv_heads}, {"head_size", model.head_size}, {"ffn_hidden", model.ffn_hidden},
-      {"vocab", model.vocab}};
+  const std::pair<const char*, int64_t> sizes[] = {{"num_layers", model.num_layers},
+                                                   {"hidden", model.hidden},
+                                                   {"num_heads", model.num_heads},
+                                                   {"num_kv_heads", model.num_kv_heads},
+                                                   {"head_size", model.head_size},
+                                                   {"ffn_hidden", model.ffn_hidden},
+                                                   {"vocab", model.vocab}};
   for (const auto& [name, size] : sizes) {
     if (size < 1 || size > kMaxSize) {
       throw base::InputError(where, fmt::format("{} is {}, want 1 to {}", name, size, kMaxSize));
@@ -34,8 +37,8 @@ void check_sizes(const Model& model, const std::string& where) {
 int64_t Model::layer_parameters() const {
   const int64_t query = attention_width();
   const int64_t kv = kv_width();
-  int64_t parameters = hidden * (2 * query + 2 * kv) + num_mlp_matrices() * hidden * ffn_hidden +
-                       2 * norm_parameters(*this);
+  int64_t parameters =
+      hidden * (2 * query + 2 * kv) + num_mlp_matrices() * hidden * ffn_hidden + 2 * norm_parameters(*this);
   if (qkv_bias) parameters += query + 2 * kv;
   if (linear_bias) parameters += 2 * hidden + (num_mlp_matrices() - 1) * ffn_hidden;
   return parameters;
@@ -62,8 +65,8 @@ double Model::flops_per_token(int64_t sequence_length) const {
 void check_model(const Model& model, const std::string& where) {
   check_sizes(model, where);
   if (model.num_heads % model.num_kv_heads != 0) {
-    throw base::InputError(where, fmt::format("num_kv_heads {} does not divide num_heads {}", model.num_kv_heads,
-                                              model.num_heads));
+    throw base::InputError(
+        where, fmt::format("num_kv_heads {} does not divide num_heads {}", model.num_kv_heads, model.num_heads));
   }
   if (model.num_experts > 0) {
     throw base::InputError(where, "mixtures of experts are not supported yet; only dense models are");

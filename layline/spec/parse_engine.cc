@@ -60,7 +60,8 @@ void check_default(const JsonObject& object, const char* key, Enum value, const 
 void read_lists(JsonObject& object, Engine& engine) {
   if (object.has("zero_stages")) {
     engine.zero_stages.clear();
-    for (const int64_t stage : object.wholes("zero_stages", 0, 3)) engine.zero_stages.push_back(static_cast<int>(stage));
+    for (const int64_t stage : object.wholes("zero_stages", 0, 3))
+      engine.zero_stages.push_back(static_cast<int>(stage));
     if (engine.zero_stages.empty()) object.fail("zero_stages", "found an empty list, want some of 0, 1, 2, 3");
   }
   read_choices(object, "schedules", kScheduleNames, engine.schedules);

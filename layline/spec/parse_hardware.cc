@@ -63,7 +63,8 @@ Gpu read_gpu(JsonObject object) {
 // A cluster names a shipped GPU; reading files that a file names would make its meaning depend on where it is read.
 Gpu shipped_gpu(const JsonObject& object, const std::string& name) {
   if (name.find('/') != std::string::npos || name.ends_with(".json")) {
-    object.fail("gpu", fmt::format("found \"{}\", want the name of a shipped GPU, or the GPU itself as an object", name));
+    object.fail("gpu",
+                fmt::format("found \"{}\", want the name of a shipped GPU, or the GPU itself as an object", name));
   }
   try {
     return get_gpu(name);

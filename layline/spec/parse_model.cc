@@ -45,7 +45,8 @@ Model read_model(JsonObject object) {
 Model parse_model(std::string_view json, const std::string& where) {
   const nlohmann::json value = parse_strict_json(json, where);
   const bool from_hub = value.is_object() && (value.contains("architectures") || value.contains("model_type"));
-  Model model = from_hub ? read_huggingface_config(JsonObject(value, where), where) : read_model(JsonObject(value, where));
+  Model model =
+      from_hub ? read_huggingface_config(JsonObject(value, where), where) : read_model(JsonObject(value, where));
   check_model(model, where);
   return model;
 }
