@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,7 @@ struct Engine {
   std::string name;    // "aleph-scaling"
   std::string title;
   std::string source;  // public code that behaves so
+  std::map<std::string, std::string> sources;  // key of the spec file → where its value is from, if not from `source`
 
   // What a rank keeps for each parameter, bytes.
   double weight_bytes = 2;               // the weights that compute uses

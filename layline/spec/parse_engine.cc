@@ -96,6 +96,10 @@ Engine parse_engine(std::string_view json, const std::string& where) {
   read_choice(object, "reduction", kReductionNames, engine.reduction);
   read_choice(object, "logits", kLogitsNames, engine.logits);
   read_lists(object, engine);
+  if (object.has("sources")) engine.sources = object.text_map("sources");
+  for (const auto& [key, source] : engine.sources) {
+    if (!object.has(key)) object.fail("sources." + key, "is the source of a key that is not there");
+  }
   object.finish();
   return engine;
 }

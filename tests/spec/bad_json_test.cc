@@ -98,15 +98,17 @@ TEST(BadJson, OfAModelIsToldWhichSizesDoNotFit) {
 
 TEST(BadJson, OfAnEngineIsToldTheChoices) {
   const std::string engine = shipped(SpecKind::kEngine, "megatron-core");
-  expect_messages(SpecKind::kEngine, engine,
-                  {
-                      {"\"schedules\": [", "\"schedule\": [", "$.schedule: unknown key (did you mean \"schedules\"?)"},
-                      {"\"1f1b\"", "\"1f2b\"", "$.schedules: found \"1f2b\", want one of 1f1b, interleaved, gpipe, zb"},
-                      {"\"even\"", "\"balanced\"", "is in the list twice"},
-                      {"\"even\",", "", "$.default_split: even is not among what the engine has"},
-                      {"\"has_virtual_stages\": true", "\"has_virtual_stages\": 1", "want true or false"},
-                      {"\"reduction\": \"reduce-scatter\"", "\"reduction\": \"scatter\"", "want one of all-reduce"},
-                  });
+  expect_messages(
+      SpecKind::kEngine, engine,
+      {
+          {"\"schedules\": [", "\"schedule\": [", "$.schedule: unknown key (did you mean \"schedules\"?)"},
+          {"\"1f1b\"", "\"1f2b\"", "$.schedules: found \"1f2b\", want one of 1f1b, interleaved, gpipe, zb"},
+          {"\"even\"", "\"balanced\"", "is in the list twice"},
+          {"\"even\",", "", "$.default_split: even is not among what the engine has"},
+          {"\"has_virtual_stages\": true", "\"has_virtual_stages\": 1", "want true or false"},
+          {"\"reduction\": \"reduce-scatter\"", "\"reduction\": \"scatter\"", "want one of all-reduce"},
+          {"\"gradient_bytes\": \"", "\"gradient_byte\": \"", "$.sources.gradient_byte: is the source of a key"},
+      });
 }
 
 std::string calibration_text() {
