@@ -10,6 +10,8 @@
 namespace layline::calibrate {
 namespace {
 
+constexpr int64_t kMaxNode = 100'000;
+
 bool contains(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
 
 // Attention kernels as run records spell them.
@@ -33,6 +35,7 @@ spec::AttentionKernel attention_of(const runs::RunRecord& record, const spec::En
 
 spec::Precision precision_of(const std::string& text, const spec::Gpu& gpu) {
   if (contains(text, "fp8")) return spec::Precision::kFp8;
+  if (contains(text, "bf16") && contains(text, "fp16")) return spec::Precision::kFp16;  // either, not said which
   if (contains(text, "bf16") && gpu.bf16_flops_per_second > 0) return spec::Precision::kBf16;
   if (contains(text, "fp32")) return spec::Precision::kFp32;
   return gpu.bf16_flops_per_second > 0 && text.empty() ? spec::Precision::kBf16 : spec::Precision::kFp16;
@@ -55,7 +58,7 @@ std::string missing_field(const runs::RunRecord& r) {
       {"micro_batch_size", r.micro_batch_size.has_value()},
       {"tp", r.tp.has_value()},
       {"pp", r.pp.has_value()},
-      {"gpus_total", r.gpus_total.has_value() || r.dp.has_value()},
+      {"gpus_total", runs::num_gpus(r).has_value()},
   };
   for (const auto& [name, present] : needed) {
     if (!present) return fmt::format("no {} in the record", name);
@@ -90,9 +93,10 @@ layout::Layout layout_of(const runs::RunRecord& r, const spec::Engine& engine, i
   layout.tp = *r.tp;
   layout.pp = *r.pp;
   layout.cp = r.cp.value_or(1);
+  layout.ep = r.ep.value_or(1);
   layout.vp = r.vpp.value_or(1);
   layout.mb = *r.micro_batch_size;
-  layout.dp = r.dp.value_or(gpus / std::max<int64_t>(1, layout.tp * layout.pp * layout.cp));
+  layout.dp = r.dp.value_or(std::max<int64_t>(1, gpus / layout.tp / layout.pp / layout.cp));
   layout.sp = layout.tp > 1 && (r.sp.value_or(false) || engine.sequence_parallel_always);
   layout.zero = static_cast<int>(r.zero_stage.value_or(1));
   layout.checkpointing = checkpointing_of(r.recompute);
@@ -112,9 +116,12 @@ RunJobOrReason job_of(const runs::RunRecord& record, const std::string& engine_o
   try {
     RunJob run;
     run.engine_name = engine_override.empty() ? record.engine : engine_override;
+    if (run.engine_name.empty()) return {std::nullopt, "no engine in the record"};
     run.job.engine = spec::get_engine(run.engine_name);
     run.job.cluster = spec::cluster_for_hardware(record.hardware, record.interconnect);
-    if (record.gpus_per_node) run.job.cluster.gpus_per_node = static_cast<int>(*record.gpus_per_node);
+    if (record.gpus_per_node) {
+      run.job.cluster.gpus_per_node = static_cast<int>(std::min(*record.gpus_per_node, kMaxNode));
+    }
     run.job.model = model_of(record);
     spec::check_model(run.job.model, record.model);
     run.job.num_gpus = *runs::num_gpus(record);

@@ -209,16 +209,17 @@ double Pricer::State::add_pipeline(const layout::Layout& layout, const ShapePric
   return parameters;
 }
 
-// Near a full memory the allocator frees and asks again for each buffer of the step, so the cost goes with the parameters
-// of the rank; it rises from pressure_start of the capacity on.
+// Where the step's own buffers do not fit beside what the passes left in the allocator, it frees and asks again for each
+// of them, so the cost goes with the parameters of the rank and their reduction.
 void Pricer::State::add_memory(double peak, double parameters, StepPrice& price) const {
   price.peak_memory_bytes = peak;
   price.capacity_bytes = job.cluster.gpu.memory_bytes;
   price.fits = peak <= price.capacity_bytes;
   const double sigma = job.calibration.memory_relative_sigma * peak;
   price.fit_probability = normal_cdf((price.capacity_bytes - peak) / sigma);
-  const double start = machine.k.pressure_start * price.capacity_bytes;
-  const double use = std::clamp((peak - start) / (price.capacity_bytes - start), 0.0, 1.0);
+  constexpr double kWidth = 0.04;  // of the capacity: fragmentation blurs the edge
+  const double over = peak + machine.k.pressure_step_bytes * parameters - price.capacity_bytes;
+  const double use = 1 / (1 + std::exp(-over / (kWidth * price.capacity_bytes)));
   price[Kind::kMemoryPressure] = use * (machine.k.pressure_seconds * parameters / 1e9 +
                                         machine.k.pressure_reduction_share * price[Kind::kDataParallel]);
 }

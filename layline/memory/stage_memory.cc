@@ -21,11 +21,14 @@ struct Stage {
   double tokens() const {
     return static_cast<double>(layout.mb) * static_cast<double>(job.sequence_length) / static_cast<double>(layout.cp);
   }
-  // Layers that the host has issued ahead of the device: all forwards of the warm-up but for the last two, which wait
-  // for a neighbour.
+  // Layers that the host has issued ahead of the device. In a pipeline these are forwards of the warm-up, but for its
+  // last two, which wait for a neighbour, and for the first layers, with which the device keeps up.
   double launched_ahead() const {
-    const double warm_up = layout.pp == 1 ? 1 : static_cast<double>(std::max<int64_t>(0, layout.pp - 2));
-    return std::min(job.engine.launch_ahead_layers, warm_up * static_cast<double>(group.num_layers));
+    const double most = job.engine.launch_ahead_layers * k.launch_ahead_scale;
+    const double layers = static_cast<double>(group.num_layers);
+    if (layout.pp == 1) return std::min(most, layers);
+    const double warm_up = static_cast<double>(layout.pp - 2) * layers;
+    return std::clamp(2 * warm_up - most, 0.0, most);
   }
   // Layers' worth of kept activations and of recomputed layers' inputs in one chunk of this rank.
   double layers_per_chunk() const {
@@ -43,7 +46,9 @@ void add_states(const Stage& stage, double shard, StageMemory& memory) {
   const int zero = stage.layout.zero;
   const double n = stage.parameters();
   memory[Term::kWeights] = engine.weight_bytes * n / (zero >= 3 ? shard : 1);
-  memory[Term::kGradients] = (engine.gradient_bytes + engine.local_gradient_bytes) * n / (zero >= 2 ? shard : 1);
+  const double accumulators = stage.job.precision == spec::Precision::kBf16 ? engine.bf16_gradient_bytes : 0;
+  memory[Term::kGradients] =
+      (engine.gradient_bytes + engine.local_gradient_bytes + accumulators) * n / (zero >= 2 ? shard : 1);
   memory[Term::kOptimizer] = engine.optimizer_bytes * n / (zero >= 1 ? shard : 1);
 }
 
@@ -109,7 +114,7 @@ StageMemory stage_memory(const spec::Job& job, const spec::Coefficients& k, cons
   step[Term::kOptimizerStep] = job.engine.step_bytes * stage.parameters() / (layout.zero >= 1 ? shard : 1);
   StageMemory& peak = step.total() > memory.total() ? step : memory;
   peak[Term::kReserve] = peak.total() * job.engine.reserve_fraction * k.reserve_scale;
-  peak[Term::kContext] = job.engine.context_bytes;
+  peak[Term::kContext] = job.engine.context_bytes * k.context_scale;
   return peak;
 }
 

@@ -26,15 +26,18 @@ struct Engine {
   double weight_bytes = 2;               // the weights that compute uses
   double gradient_bytes = 2;             // the buffer gradients accumulate in over micro-batches
   double local_gradient_bytes = 0;       // a second, low-precision copy from the backward pass that lives on (nanotron)
+  double bf16_gradient_bytes = 0;        // more of them in bf16, where gradients accumulate in fp32 beside (BF16Optimizer)
   double optimizer_bytes = 12;           // fp32 master, two moments; divided by dp from ZeRO-1 on
 
   // Activations kept from forward to backward, counted tensor by tensor: bytes a token and layer, for each hidden unit
   // (replicated over tp unless sequence parallel), and for each unit of what tp divides.
   double hidden_activation_bytes = 12;        // residual stream, norm inputs and outputs, with the fused norm
+  double dropout_activation_bytes = 0;        // more of them for the GPT kind, which trains with dropout: its masks
   double unfused_norm_activation_bytes = 14;  // more of them when norms are unfused, per hidden unit
   double attention_activation_bytes = 4;      // per unit of n·d: queries and attention output
   double kv_activation_bytes = 2;             // per unit of 2·k·d: keys and values
-  double ffn_activation_bytes = 8;            // per unit of f: gate, up, activation, product
+  double ffn_activation_bytes = 8;            // per unit of f, gated (SwiGLU): gate, up, activation, product
+  double plain_ffn_activation_bytes = 4;      // the same without a gate: before and after the activation function
   double unfused_score_bytes = 8;             // per score (n·s a token), plain attention
   double fused_softmax_score_bytes = 4;       // per score, fused scaled-masked softmax
   double checkpoint_bytes = 2;                // per hidden unit: the input kept for each recomputed layer
