@@ -19,6 +19,7 @@ ordered_json json_of(const spec::Job& job, const search::PricedLayout& priced) {
   ordered_json json;
   json["layout"] = layout::to_text(priced.layout, layout::text_defaults(job.engine));
   json["predicted_step_seconds"] = price.step_seconds;
+  if (priced.measured_seconds) json["measured_step_seconds"] = *priced.measured_seconds;
   json["relative_error_bar"] = job.calibration.relative_error_bar;
   json["mfu"] = cost::model_flops_utilization(job, price.step_seconds);
   json["tokens_per_second_per_gpu"] =

@@ -70,6 +70,7 @@ base::TextTable layout_table() {
   return base::TextTable({{.title = ""},
                           {.title = "layout", .can_shorten = true},
                           {.title = "step s", .align = base::Align::kRight},
+                          {.title = "real s", .align = base::Align::kRight},
                           {.title = "MFU %", .align = base::Align::kRight},
                           {.title = "tok/s/GPU", .align = base::Align::kRight, .drop_priority = 2},
                           {.title = "GiB", .align = base::Align::kRight},
@@ -81,6 +82,7 @@ void add_row(base::TextTable& table, const spec::Job& job, const std::string& ma
   const cost::StepPrice& price = priced.price;
   const double tokens = job.tokens_per_step() / price.step_seconds / static_cast<double>(job.num_gpus);
   table.add_row({mark, text_of(job, priced.layout), fmt::format("{:.4g}", price.step_seconds),
+                 priced.measured_seconds ? fmt::format("{:.4g}", *priced.measured_seconds) : "",
                  base::format_percent_number(cost::model_flops_utilization(job, price.step_seconds)),
                  base::format_number(tokens), base::format_gib(price.peak_memory_bytes),
                  base::bar(price.peak_memory_bytes / price.capacity_bytes, 12, text_style(), true),
@@ -98,6 +100,9 @@ std::string best_text(const spec::Job& job, const Plan& plan, const PlanFlags& f
                         plan.default_layout->price.fits ? fmt::format(", {} slower", base::format_percent(slower, 0))
                                                         : "; it does not fit");
   }
+  const bool measured = std::any_of(plan.best.begin(), plan.best.end(),
+                                    [](const PricedLayout& entry) { return entry.measured_seconds.has_value(); });
+  if (measured) text += "real s: measured in a published run of this very job; such layouts are ranked by it.\n";
   text += "\nWhy the first wins:\n";
   for (const std::string& reason : search::reasons_to_win(job, plan)) text += fmt::format("  {}\n", reason);
   const double tokens = positive_number(flags.tokens, "--tokens");

@@ -9,6 +9,7 @@
 
 #include "layline/base/error.h"
 #include "layline/calibrate/run_job.h"
+#include "layline/layout/layout_text.h"
 #include "layline/layout/legality.h"
 #include "layline/spec/registry.h"
 
@@ -221,6 +222,23 @@ spec::Calibration calibration_for(const std::string& name, const spec::Job& job)
   return name.empty() ? spec::default_calibration(job.engine, job.cluster.gpu) : spec::get_calibration(name);
 }
 
+// The median time of every layout that ran, job by job.
+std::vector<spec::MeasuredJob> measured_jobs(const std::vector<size_t>& members, const std::vector<Entry>& entries) {
+  std::map<std::string, std::map<std::string, std::vector<double>>> jobs;
+  for (const size_t i : members) {
+    const Observation run = observation_of(entries[i], "");
+    if (run.seconds <= 0) continue;
+    const std::string text = layout::to_text(entries[i].layout, layout::text_defaults(entries[i].job->engine));
+    jobs[spec::measured_job_key(*entries[i].job)][text].push_back(run.seconds);
+  }
+  std::vector<spec::MeasuredJob> measured;
+  for (const auto& [job, layouts] : jobs) {
+    measured.push_back({job, {}});
+    for (const auto& [text, seconds] : layouts) measured.back().step_seconds[text] = median(seconds);
+  }
+  return measured;
+}
+
 }  // namespace
 
 Validation validate(const std::vector<runs::RunTable>& tables, const ValidateOptions& options) {
@@ -309,6 +327,7 @@ spec::Calibration calibrate(const std::vector<runs::RunTable>& tables, const Cal
     calibration.left_out.push_back({name, static_cast<int64_t>(group_errors.size()),
                                     sum / static_cast<double>(group_errors.size()), median(group_errors)});
   }
+  calibration.measured = measured_jobs(members, entries);
   for (const runs::RunTable& table : tables) calibration.sources.push_back(table.file);
   return calibration;
 }

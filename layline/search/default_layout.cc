@@ -53,7 +53,7 @@ std::optional<Layout> axes(const spec::Job& job) {
 std::optional<PricedLayout> default_layout(const spec::Job& job, cost::Pricer& pricer) {
   const std::optional<Layout> frame = axes(job);
   if (!frame) return std::nullopt;
-  PricedLayout fallback{*frame, pricer.price(*frame)};
+  PricedLayout fallback{*frame, pricer.price(*frame), std::nullopt};
   for (const layout::Checkpointing checkpointing : {layout::Checkpointing::kNone, layout::Checkpointing::kFull}) {
     for (int64_t mb = kLargestMicroBatch; mb >= 1; mb /= 2) {
       Layout layout = *frame;
@@ -61,8 +61,8 @@ std::optional<PricedLayout> default_layout(const spec::Job& job, cost::Pricer& p
       layout.mb = mb;
       if (!layout::is_legal(layout, job)) continue;
       const cost::StepPrice price = pricer.price(layout);
-      if (price.fits) return PricedLayout{layout, price};
-      fallback = {layout, price};
+      if (price.fits) return PricedLayout{layout, price, std::nullopt};
+      fallback = {layout, price, std::nullopt};
     }
   }
   return fallback;

@@ -82,7 +82,7 @@ void remark_margin(const spec::Job& job, const layout::Layout& layout, cost::Pri
 Explanation explain(const spec::Job& job, const layout::Layout& layout) {
   cost::Pricer pricer(job);
   Explanation explanation;
-  explanation.priced = {layout, pricer.price(layout)};
+  explanation.priced = {layout, pricer.price(layout), std::nullopt};
   const double step = explanation.priced.price.step_seconds;
   explanation.mfu = cost::model_flops_utilization(job, step);
   explanation.ideal_seconds = explanation.mfu * step;

@@ -54,7 +54,7 @@ void refine(const spec::Job& job, const layout::LayoutConstraints& fix, size_t t
   }
   for (const Layout& layout : candidates) {
     const cost::StepPrice price = pricer.price(layout);
-    if (price.fits) best.push_back({layout, price});
+    if (price.fits) best.push_back({layout, price, std::nullopt});
   }
   std::sort(best.begin(), best.end(), is_faster);
   best.erase(std::unique(best.begin(), best.end(),

@@ -11,6 +11,7 @@
 #include "layline/layout/legality.h"
 #include "layline/search/default_layout.h"
 #include "layline/search/enumerate.h"
+#include "layline/search/measured.h"
 #include "layline/search/refine.h"
 #include "layline/search/remedies.h"
 
@@ -33,7 +34,7 @@ class Leaders {
   Leaders(size_t limit, Before before) : limit_(limit), before_(before) {}
 
   void offer(const layout::Layout& layout, const cost::StepPrice& price) {
-    PricedLayout candidate{layout, price};
+    PricedLayout candidate{layout, price, std::nullopt};
     if (entries_.size() == limit_ && (limit_ == 0 || !before_(candidate, entries_.back()))) return;
     const auto place = std::lower_bound(entries_.begin(), entries_.end(), candidate, before_);
     entries_.insert(place, std::move(candidate));
@@ -58,7 +59,7 @@ class ParetoFront {
     if (slower != front_.begin() && std::prev(slower)->price.peak_memory_bytes <= price.peak_memory_bytes) return;
     auto last = slower;
     while (last != front_.end() && last->price.peak_memory_bytes >= price.peak_memory_bytes) ++last;
-    front_.insert(front_.erase(slower, last), PricedLayout{layout, price});
+    front_.insert(front_.erase(slower, last), PricedLayout{layout, price, std::nullopt});
   }
   const std::vector<PricedLayout>& entries() const { return front_; }
 
@@ -169,6 +170,7 @@ Plan find_plan(const spec::Job& job, const SearchOptions& options) {
   Plan plan = merged(threads, options.top);
   cost::Pricer pricer(job);
   if (options.refine) refine(job, options.fix, options.top, pricer, plan.best);
+  put_measured(job, options.fix, options.top, pricer, plan.best);
   plan.default_layout = default_layout(job, pricer);
   plan.search_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   if (plan.num_legal == 0) plan.why_none_is_legal = most_broken_rule(job, options.fix);

@@ -31,6 +31,7 @@ struct SearchOptions {
 struct PricedLayout {
   layout::Layout layout;
   cost::StepPrice price;
+  std::optional<double> measured_seconds;  // of a real step of this job and layout, see measured.h
 };
 
 // A change to the job that makes something fit.
@@ -45,7 +46,7 @@ struct Plan {
   int64_t num_pruned = 0;      // legal layouts known not to fit without pricing; num_legal = num_priced + num_pruned
   int64_t num_fit = 0;
   double search_seconds = 0;
-  std::vector<PricedLayout> best;             // that fit, fastest first
+  std::vector<PricedLayout> best;             // that fit, fastest first; measured ones by their real time
   std::vector<PricedLayout> pareto;           // that fit, none both faster and smaller; fastest first
   std::vector<PricedLayout> nearest_misses;   // that do not fit, least over first; only when nothing fits
   std::vector<Remedy> remedies;               // only when nothing fits

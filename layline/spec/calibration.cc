@@ -25,6 +25,14 @@ LeftOutError read_left_out(JsonObject object) {
   return left;
 }
 
+MeasuredJob read_measured(JsonObject& object) {
+  MeasuredJob job;
+  job.job = object.text("job");
+  job.step_seconds = object.number_map("step_seconds");
+  object.finish();
+  return job;
+}
+
 }  // namespace
 
 Coefficients Calibration::coefficients() const {
@@ -60,6 +68,9 @@ Calibration parse_calibration(std::string_view json, const std::string& where) {
   calibration.median_abs_relative_error = object.number("median_abs_relative_error", 0, 1e9);
   calibration.values = object.number_map("values");
   for (JsonObject& left : object.objects("left_out")) calibration.left_out.push_back(read_left_out(left));
+  if (object.has("measured")) {
+    for (JsonObject& job : object.objects("measured")) calibration.measured.push_back(read_measured(job));
+  }
   object.finish();
   try {
     calibration.coefficients();
@@ -88,6 +99,10 @@ std::string to_json(const Calibration& calibration) {
                                 {"num_runs", left.num_runs},
                                 {"mean_abs_relative_error", left.mean_abs_relative_error},
                                 {"median_abs_relative_error", left.median_abs_relative_error}});
+  }
+  json["measured"] = nlohmann::ordered_json::array();
+  for (const MeasuredJob& job : calibration.measured) {
+    json["measured"].push_back({{"job", job.job}, {"step_seconds", job.step_seconds}});
   }
   return json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }

@@ -17,6 +17,12 @@ struct LeftOutError {
   double median_abs_relative_error = 0;
 };
 
+// Runs of one job that were measured, to set real times beside predictions.
+struct MeasuredJob {
+  std::string job;                             // measured_job_key() of the job
+  std::map<std::string, double> step_seconds;  // layout text → seconds of a step, the median of repeats
+};
+
 struct Calibration {
   std::string name;                    // "aleph-scaling-a100-80gb"; "none" for the analytic defaults
   std::string engine;
@@ -32,6 +38,7 @@ struct Calibration {
   double mean_abs_relative_error = 0;    // in sample
   double median_abs_relative_error = 0;
   std::vector<LeftOutError> left_out;
+  std::vector<MeasuredJob> measured;
 
   bool is_fitted() const { return !values.empty(); }
   // Defaults with `values` put in. Throws base::InputError on an unknown name or a value outside its bounds.

@@ -18,6 +18,13 @@ void check_count(const char* name, int64_t count, int64_t upper) {
 
 }  // namespace
 
+std::string measured_job_key(const Job& job) {
+  const Model& m = job.model;
+  return fmt::format("L{} h{} n{} k{} f{} V{}, {} GPUs, batch {}, sequence {}, {}", m.num_layers, m.hidden, m.num_heads,
+                     m.num_kv_heads, m.ffn_hidden, m.vocab, job.num_gpus, job.global_batch, job.sequence_length,
+                     name_of(job.precision));
+}
+
 void check_job(const Job& job) {
   check_model(job.model, "model " + job.model.name);
   check_count("--gpus", job.num_gpus, kMaxGpus);

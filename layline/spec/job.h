@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include "layline/spec/calibration.h"
 #include "layline/spec/cluster.h"
@@ -22,6 +23,9 @@ struct Job {
 
   double tokens_per_step() const { return static_cast<double>(global_batch) * static_cast<double>(sequence_length); }
 };
+
+// What makes two jobs the same for measured runs: the model's sizes, GPUs, batch, sequence length and precision.
+std::string measured_job_key(const Job& job);
 
 // Throws base::InputError: counts below 1 or beyond their limits (1,000,000 GPUs; 2^40 tokens a step), GPUs that are
 // neither less than a node nor whole nodes, a precision that the GPU or the engine lacks, experts.
