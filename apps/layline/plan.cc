@@ -78,12 +78,15 @@ base::TextTable layout_table() {
                           {.title = "margin", .align = base::Align::kRight, .drop_priority = 1}});
 }
 
+double known_seconds(const PricedLayout& priced) { return priced.measured_seconds.value_or(priced.price.step_seconds); }
+
 void add_row(base::TextTable& table, const spec::Job& job, const std::string& mark, const PricedLayout& priced) {
   const cost::StepPrice& price = priced.price;
-  const double tokens = job.tokens_per_step() / price.step_seconds / static_cast<double>(job.num_gpus);
+  const double seconds = known_seconds(priced);
+  const double tokens = job.tokens_per_step() / seconds / static_cast<double>(job.num_gpus);
   table.add_row({mark, text_of(job, priced.layout), fmt::format("{:.4g}", price.step_seconds),
                  priced.measured_seconds ? fmt::format("{:.4g}", *priced.measured_seconds) : "",
-                 base::format_percent_number(cost::model_flops_utilization(job, price.step_seconds)),
+                 base::format_percent_number(cost::model_flops_utilization(job, seconds)),
                  base::format_number(tokens), base::format_gib(price.peak_memory_bytes),
                  base::bar(price.peak_memory_bytes / price.capacity_bytes, 12, text_style(), true),
                  base::format_gib(price.capacity_bytes - price.peak_memory_bytes)});
@@ -95,7 +98,7 @@ std::string best_text(const spec::Job& job, const Plan& plan, const PlanFlags& f
   if (plan.default_layout) add_row(table, job, "-", *plan.default_layout);
   std::string text = table.render(text_style());
   if (plan.default_layout) {
-    const double slower = plan.default_layout->price.step_seconds / plan.best.front().price.step_seconds - 1;
+    const double slower = known_seconds(*plan.default_layout) / known_seconds(plan.best.front()) - 1;
     text += fmt::format("\n-: what most people start with{}\n",
                         plan.default_layout->price.fits ? fmt::format(", {} slower", base::format_percent(slower, 0))
                                                         : "; it does not fit");
@@ -108,7 +111,7 @@ std::string best_text(const spec::Job& job, const Plan& plan, const PlanFlags& f
   const double tokens = positive_number(flags.tokens, "--tokens");
   if (tokens > 0) {
     const double price = dollars_of(flags.dollars);
-    const Bill bill = bill_of(job, plan.best.front().price.step_seconds, tokens, price);
+    const Bill bill = bill_of(job, known_seconds(plan.best.front()), tokens, price);
     text += fmt::format("\n{} tokens take {:.1f} days, {} GPU-hours{}\n", base::format_short_count(tokens), bill.days,
                         base::format_number(bill.gpu_hours),
                         price > 0 ? fmt::format(", ${}", base::format_number(bill.dollars)) : "");
@@ -175,7 +178,7 @@ nlohmann::ordered_json json_of_plan(const spec::Job& job, const Plan& plan, cons
   if (plan.num_legal == 0) json["why_none_is_legal"] = plan.why_none_is_legal;
   const double tokens = positive_number(flags.tokens, "--tokens");
   if (tokens > 0 && !plan.best.empty()) {
-    const Bill bill = bill_of(job, plan.best.front().price.step_seconds, tokens, dollars_of(flags.dollars));
+    const Bill bill = bill_of(job, known_seconds(plan.best.front()), tokens, dollars_of(flags.dollars));
     json["training"] = {{"tokens", tokens}, {"days", bill.days}, {"gpu_hours", bill.gpu_hours}, {"dollars", bill.dollars}};
   }
   return json;

@@ -130,14 +130,32 @@ struct LeftOut {
 
 using Progress = std::function<void()>;
 
+// The shipped calibration of these runs when it was fitted to none of them: neither their sweep nor their model is among
+// the groups that it names.
+std::optional<spec::Calibration> shipped_without(const std::vector<size_t>& members, const std::vector<Entry>& entries) {
+  const spec::Job& job = *entries[members.front()].job;
+  spec::Calibration shipped = spec::default_calibration(job.engine, job.cluster.gpu);
+  if (!shipped.is_fitted()) return std::nullopt;
+  for (const size_t i : members) {
+    for (const spec::LeftOutError& seen : shipped.left_out) {
+      if (seen.name == entries[i].sweep || seen.name == entries[i].record->model) return std::nullopt;
+    }
+  }
+  return shipped;
+}
+
 LeftOut predict_left_out(const std::vector<size_t>& members, const std::vector<Entry>& entries, LeaveOut leave_out,
                          std::vector<ValidatedRun>& runs, const Progress& progress) {
   std::map<std::string, std::vector<size_t>> groups;
   for (const size_t i : members) groups[group_of(entries[i], leave_out)].push_back(i);
   LeftOut left_out;
   for (const auto& [name, left] : groups) {
+    if (const auto unseen = shipped_without(left, entries)) {
+      predict_all(left, entries, fit_of(*unseen), unseen->relative_error_bar, runs);
+      if (progress) progress();
+      continue;
+    }
     std::vector<Observation> others;
-    std::optional<spec::Calibration> shipped;
     for (const size_t i : members) {
       if (group_of(entries[i], leave_out) != name && learns_from(entries[i])) {
         others.push_back(observation_of(entries[i], group_of(entries[i], leave_out)));
@@ -155,7 +173,9 @@ LeftOut predict_left_out(const std::vector<size_t>& members, const std::vector<E
     }
   }
   const double bar = left_out.errors.empty() ? 0.5 : quantile(left_out.errors, kBarShare);
-  for (const size_t i : members) runs[i].prediction.relative_error_bar = bar;
+  for (const size_t i : members) {
+    if (runs[i].prediction.relative_error_bar == 0) runs[i].prediction.relative_error_bar = bar;
+  }
   return left_out;
 }
 

@@ -14,6 +14,8 @@
 
 namespace layline::calibrate {
 
+// kSweep, kModel: what is scored is predicted by a fit to all other runs of its engine and GPU family that are given; by the
+// shipped calibration where that was fitted to nothing of it.
 enum class LeaveOut { kNone, kSweep, kModel };
 
 struct ValidateOptions {
