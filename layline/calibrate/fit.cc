@@ -160,10 +160,15 @@ Unknowns unknowns_of(spec::CoefficientClass wanted) {
   return unknowns;
 }
 
-// Runs that share a job are priced by one Pricer.
-std::map<const spec::Job*, std::vector<const Observation*>> by_job(const std::vector<Observation>& runs) {
-  std::map<const spec::Job*, std::vector<const Observation*>> jobs;
-  for (const Observation& run : runs) jobs[run.job.get()].push_back(&run);
+// Runs that share a job are priced by one Pricer. In the order of first appearance: sums must not depend on addresses.
+std::vector<std::pair<const spec::Job*, std::vector<const Observation*>>> by_job(const std::vector<Observation>& runs) {
+  std::vector<std::pair<const spec::Job*, std::vector<const Observation*>>> jobs;
+  std::map<const spec::Job*, size_t> positions;
+  for (const Observation& run : runs) {
+    const auto [at, is_new] = positions.emplace(run.job.get(), jobs.size());
+    if (is_new) jobs.emplace_back(run.job.get(), std::vector<const Observation*>{});
+    jobs[at->second].second.push_back(&run);
+  }
   return jobs;
 }
 

@@ -128,6 +128,7 @@ RunJobOrReason job_of(const runs::RunRecord& record, const std::string& engine_o
     run.job.global_batch = *record.global_batch_sequences;
     run.job.sequence_length = *record.seq_len;
     run.job.precision = precision_of(record.precision, run.job.cluster.gpu);
+    spec::check_job(run.job);
     run.layout = layout_of(record, run.job.engine, run.job.num_gpus);
     return {std::move(run), ""};
   } catch (const base::InputError& error) {
