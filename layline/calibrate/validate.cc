@@ -130,27 +130,37 @@ struct LeftOut {
 
 using Progress = std::function<void()>;
 
-// The shipped calibration of these runs when it was fitted to none of them: neither their sweep nor their model is among
-// the groups that it names.
-std::optional<spec::Calibration> shipped_without(const std::vector<size_t>& members, const std::vector<Entry>& entries) {
+// Whether a calibration was fitted to the group of this entry, by name or, since names may differ, by what was run.
+bool has_seen(const spec::Calibration& calibration, const Entry& entry, LeaveOut leave_out) {
+  for (const spec::LeftOutError& seen : calibration.left_out) {
+    if (seen.name == entry.sweep || seen.name == entry.record->model) return true;
+  }
+  const auto part = [&](const std::string& key) { return leave_out == LeaveOut::kModel ? key.substr(0, key.find(',')) : key; };
+  const std::string own = part(spec::measured_job_key(*entry.job));
+  return std::any_of(calibration.measured.begin(), calibration.measured.end(),
+                     [&](const spec::MeasuredJob& measured) { return part(measured.job) == own; });
+}
+
+// The shipped calibration of these runs when it was fitted to none of them.
+std::optional<spec::Calibration> shipped_without(const std::vector<size_t>& members, const std::vector<Entry>& entries,
+                                                 LeaveOut leave_out) {
   const spec::Job& job = *entries[members.front()].job;
   spec::Calibration shipped = spec::default_calibration(job.engine, job.cluster.gpu);
   if (!shipped.is_fitted()) return std::nullopt;
+  std::set<const spec::Job*> looked_at;
   for (const size_t i : members) {
-    for (const spec::LeftOutError& seen : shipped.left_out) {
-      if (seen.name == entries[i].sweep || seen.name == entries[i].record->model) return std::nullopt;
-    }
+    if (looked_at.insert(entries[i].job.get()).second && has_seen(shipped, entries[i], leave_out)) return std::nullopt;
   }
   return shipped;
 }
 
 LeftOut predict_left_out(const std::vector<size_t>& members, const std::vector<Entry>& entries, LeaveOut leave_out,
-                         std::vector<ValidatedRun>& runs, const Progress& progress) {
+                         std::vector<ValidatedRun>& runs, const Progress& progress, bool may_use_shipped) {
   std::map<std::string, std::vector<size_t>> groups;
   for (const size_t i : members) groups[group_of(entries[i], leave_out)].push_back(i);
   LeftOut left_out;
   for (const auto& [name, left] : groups) {
-    if (const auto unseen = shipped_without(left, entries)) {
+    if (const auto unseen = may_use_shipped ? shipped_without(left, entries, leave_out) : std::nullopt) {
       predict_all(left, entries, fit_of(*unseen), unseen->relative_error_bar, runs);
       if (progress) progress();
       continue;
@@ -289,7 +299,7 @@ Validation validate(const std::vector<runs::RunTable>& tables, const ValidateOpt
       const spec::Calibration calibration = calibration_for(options.calibration, *entries[members.front()].job);
       predict_all(members, entries, fit_of(calibration), calibration.relative_error_bar, validation.runs);
     } else {
-      predict_left_out(members, entries, options.leave_out, validation.runs, step);
+      predict_left_out(members, entries, options.leave_out, validation.runs, step, true);
     }
   }
   score(validation);
@@ -321,7 +331,7 @@ spec::Calibration calibrate(const std::vector<runs::RunTable>& tables, const Cal
   const auto step = [&] {
     if (options.progress) options.progress(++done, groups.size() + 1);
   };
-  const LeftOut left_out = predict_left_out(members, entries, options.leave_out, runs, step);
+  const LeftOut left_out = predict_left_out(members, entries, options.leave_out, runs, step, false);
   const Fit all = fit(observations, Fit{}, FitOptions{});
   calibration.values = changed_values(all.coefficients);
   calibration.memory_relative_sigma = all.memory_relative_sigma;

@@ -59,6 +59,7 @@ struct Pricer::State {
   Machine machine;
   std::unordered_map<memory::LayerShape, ShapePrice, ShapeHash> shapes;
   std::vector<memory::StageGroup> groups;
+  PipelineRuns runs;
 
   const ShapePrice& shape_price(const memory::LayerShape& shape);
   void group(const layout::Layout& layout, const ShapePrice& shape);
@@ -69,7 +70,7 @@ struct Pricer::State {
   GroupTimes times(const layout::Layout& layout, const memory::StageGroup& group, const ShapePrice& shape) const;
   double peak_bytes(const layout::Layout& layout, const ShapePrice& shape) const;
   // Returns the parameters of the largest stage.
-  double add_pipeline(const layout::Layout& layout, const ShapePrice& shape, StepPrice& price) const;
+  double add_pipeline(const layout::Layout& layout, const ShapePrice& shape, StepPrice& price);
   void add_memory(double peak, double parameters, StepPrice& price) const;
 };
 
@@ -166,21 +167,15 @@ double Pricer::State::peak_bytes(const layout::Layout& layout, const ShapePrice&
   return peak;
 }
 
-double Pricer::State::add_pipeline(const layout::Layout& layout, const ShapePrice& shape, StepPrice& price) const {
+double Pricer::State::add_pipeline(const layout::Layout& layout, const ShapePrice& shape, StepPrice& price) {
   const int64_t m = micro_batches(layout);
-  PipelineTimes pipeline;
   GroupTimes slowest;
+  runs.clear();
   double data_parallel = 0, parameters = 0, layers = 0;
   for (const memory::StageGroup& g : groups) {
     const GroupTimes t = times(layout, g, shape);
-    pipeline.sum += static_cast<double>(g.num_ranks) * t.total();
-    if (t.total() > pipeline.slowest) {
-      pipeline.slowest = t.total();
-      pipeline.slowest_weight = t.weight_gradient;
-      slowest = t;
-    }
-    pipeline.slowest_forward = std::max(pipeline.slowest_forward, t.forward_total());
-    pipeline.slowest_backward = std::max(pipeline.slowest_backward, t.backward_total());
+    runs.push_back({{t.forward_total(), t.backward_total(), t.weight_gradient}, g.num_ranks});
+    if (t.total() > slowest.total()) slowest = t;
     const double n = memory::stage_parameters(job.model, layout.tp, g);
     parameters = std::max(parameters, n);
     layers = std::max(layers, static_cast<double>(g.num_layers));
@@ -189,7 +184,7 @@ double Pricer::State::add_pipeline(const layout::Layout& layout, const ShapePric
                                                                    static_cast<double>(m), t.forward_total(),
                                                                    t.backward_total()}));
   }
-  const double total = pipeline_seconds(layout.schedule, layout.pp, layout.vp, m, pipeline);
+  const double total = pipeline_seconds(layout.schedule, layout.pp, layout.vp, m, runs);
   const double steps = static_cast<double>(m);
   price[Kind::kGemm] = steps * (slowest.forward.gemm + slowest.backward.gemm);
   price[Kind::kAttention] = steps * (slowest.forward.attention + slowest.backward.attention);
@@ -199,7 +194,7 @@ double Pricer::State::add_pipeline(const layout::Layout& layout, const ShapePric
   price[Kind::kTensorParallel] = steps * (slowest.forward.tensor_parallel + slowest.backward.tensor_parallel);
   price[Kind::kContextParallel] = steps * (slowest.forward.context_parallel + slowest.backward.context_parallel);
   price[Kind::kPipelineSend] = steps * slowest.send;
-  price[Kind::kBubble] = total - steps * pipeline.slowest;
+  price[Kind::kBubble] = total - steps * slowest.total();
   price[Kind::kDataParallel] = data_parallel;
   const double shard = layout.zero >= 1 ? static_cast<double>(memory::shard_size(layout)) : 1;
   price[Kind::kOptimizer] =

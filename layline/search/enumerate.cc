@@ -76,18 +76,26 @@ std::vector<int64_t> virtual_stages(const spec::Job& job, const LayoutConstraint
   return result;
 }
 
+// Whether the peak memory of a layout never falls when only its micro-batch grows. A balanced split follows the costs of
+// the ends, which depend on the micro-batch; interleaved groups that do not divide are rounded.
+bool memory_grows_with_micro_batch(const spec::Job& job, const Layout& layout) {
+  const bool rounded = layout.schedule == ScheduleKind::kInterleaved && !job.engine.interleaved_needs_multiple_of_pp;
+  return layout.split != layout::SplitKind::kBalanced && !rounded;
+}
+
 // Walks the micro-batches of a layout that is otherwise complete.
 void walk_micro_batches(const spec::Job& job, const std::vector<int64_t>& sizes, Layout& layout,
                         const std::function<Visit(const Layout&)>& visit,
                         const std::function<void(const Layout&)>& skipped) {
   bool skipping = false;
+  const bool may_skip = memory_grows_with_micro_batch(job, layout);
   for (const int64_t mb : sizes) {
     layout.mb = mb;
     if (!layout::is_legal(layout, job)) continue;
     if (skipping) {
       skipped(layout);
     } else {
-      skipping = visit(layout) == Visit::kSkipLargerMicroBatches;
+      skipping = visit(layout) == Visit::kSkipLargerMicroBatches && may_skip;
     }
   }
 }

@@ -56,7 +56,14 @@ class ParetoFront {
                                          [](double seconds, const PricedLayout& entry) {
                                            return seconds < entry.price.step_seconds;
                                          });
-    if (slower != front_.begin() && std::prev(slower)->price.peak_memory_bytes <= price.peak_memory_bytes) return;
+    if (slower != front_.begin() && std::prev(slower)->price.peak_memory_bytes <= price.peak_memory_bytes) {
+      PricedLayout candidate{layout, price, std::nullopt};
+      PricedLayout& kept = *std::prev(slower);
+      const bool is_tie = kept.price.step_seconds == price.step_seconds &&
+                          kept.price.peak_memory_bytes == price.peak_memory_bytes;
+      if (is_tie && is_faster(candidate, kept)) kept = std::move(candidate);
+      return;
+    }
     auto last = slower;
     while (last != front_.end() && last->price.peak_memory_bytes >= price.peak_memory_bytes) ++last;
     front_.insert(front_.erase(slower, last), PricedLayout{layout, price, std::nullopt});

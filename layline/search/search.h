@@ -5,7 +5,7 @@
 //
 // Every legal layout is either priced or pruned by a rule that cannot lose one that fits: with all else equal the peak
 // memory never falls when the micro-batch grows (in-flight sequences min((p-i)·mb, batch/dp) and all transient terms are
-// non-decreasing in it), so what follows a micro-batch that does not fit does not fit either.
+// non-decreasing in it; balanced splits and rounded interleaved groups are not pruned), so what follows a micro-batch that does not fit does not fit either.
 #pragma once
 
 #include <cstdint>
