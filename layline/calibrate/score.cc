@@ -24,7 +24,10 @@ std::vector<double> average_ranks(const std::vector<double>& values) {
   return ranks;
 }
 
-bool is_timed(const ScoredRun& run) { return run.ran_ok && run.real_seconds.has_value(); }
+bool has_real_time(const ScoredRun& run) { return run.ran_ok && run.real_seconds.has_value(); }
+
+// What is called illegal has no predicted time or bytes.
+bool is_timed(const ScoredRun& run) { return has_real_time(run) && run.verdict != Verdict::kIllegal; }
 
 void score_times(const std::vector<const ScoredRun*>& runs, Scores& scores) {
   std::vector<double> errors, ratios;
@@ -65,7 +68,7 @@ void score_verdicts(const std::vector<const ScoredRun*>& runs, Scores& scores) {
 void score_memory(const std::vector<const ScoredRun*>& runs, Scores& scores) {
   std::vector<double> errors;
   for (const ScoredRun* run : runs) {
-    if (run->ran_ok && run->real_memory_bytes) {
+    if (run->ran_ok && run->real_memory_bytes && run->verdict != Verdict::kIllegal) {
       errors.push_back(std::abs(run->predicted_memory_bytes / *run->real_memory_bytes - 1));
     }
   }
@@ -87,7 +90,7 @@ void score_pick(const std::vector<const ScoredRun*>& runs, Scores& scores) {
   std::vector<const ScoredRun*> picks;
   double best = INFINITY;
   for (const ScoredRun* run : runs) {
-    if (is_timed(*run)) best = std::min(best, *run->real_seconds);
+    if (has_real_time(*run)) best = std::min(best, *run->real_seconds);
     if (run->verdict == Verdict::kFits && (is_timed(*run) || run->ran_out_of_memory)) picks.push_back(run);
   }
   std::stable_sort(picks.begin(), picks.end(),

@@ -52,7 +52,9 @@ std::string score_reason(const runs::RunRecord& record) {
   }
 }
 
-std::vector<Entry> entries_of(const std::vector<runs::RunTable>& tables, const std::string& engine) {
+// engine: replaces the engine column when not empty; default_engine: that of rows without one, may be empty.
+std::vector<Entry> entries_of(const std::vector<runs::RunTable>& tables, const std::string& engine,
+                              const std::string& default_engine = "") {
   std::vector<Entry> entries;
   std::map<std::string, std::shared_ptr<spec::Job>> jobs;
   for (const runs::RunTable& table : tables) {
@@ -60,7 +62,7 @@ std::vector<Entry> entries_of(const std::vector<runs::RunTable>& tables, const s
       Entry entry;
       entry.record = &record;
       entry.sweep = runs::sweep_name(record);
-      RunJobOrReason run = job_of(record, engine);
+      RunJobOrReason run = job_of(record, engine.empty() && record.engine.empty() ? default_engine : engine);
       if (!run.run) {
         entry.reason = run.reason;
         entries.push_back(std::move(entry));
@@ -278,7 +280,7 @@ Validation validate(const std::vector<runs::RunTable>& tables, const ValidateOpt
     ValidatedRun run;
     run.record = entry.record;
     run.sweep = entry.sweep;
-    run.scored = learns_from(entry);
+    run.scored = entry.job && score_reason(*entry.record).empty();  // an illegal verdict on a real run counts too
     run.reason = entry.reason;
     if (!entry.priced) run.prediction.reason = entry.reason;
     validation.runs.push_back(std::move(run));
@@ -307,18 +309,22 @@ Validation validate(const std::vector<runs::RunTable>& tables, const ValidateOpt
 }
 
 spec::Calibration calibrate(const std::vector<runs::RunTable>& tables, const CalibrateOptions& options) {
-  const std::vector<Entry> entries = entries_of(tables, "");
+  const std::vector<Entry> entries = entries_of(tables, "", options.engine);
+  const std::string engine = spec::get_engine(options.engine).name;
   std::string family = options.gpu.empty() ? "" : spec::get_gpu(options.gpu).family;
   std::vector<size_t> members;
   std::vector<Observation> observations;
   for (size_t i = 0; i < entries.size(); ++i) {
-    if (!learns_from(entries[i]) || entries[i].job->engine.name != options.engine) continue;
+    if (!learns_from(entries[i]) || entries[i].job->engine.name != engine) continue;
     if (family.empty()) family = entries[i].job->cluster.gpu.family;
     if (entries[i].job->cluster.gpu.family != family) continue;
     members.push_back(i);
     observations.push_back(observation_of(entries[i], group_of(entries[i], options.leave_out)));
   }
-  if (observations.empty()) throw base::InputError("calibrate", fmt::format("no run of engine \"{}\" in the tables can be learned from", options.engine));
+  if (observations.empty()) {
+    throw base::InputError("calibrate",
+                           fmt::format("no run of engine \"{}\" in the tables can be learned from", engine));
+  }
   spec::Calibration calibration;
   const spec::Job& job = *entries[members.front()].job;
   calibration.engine = job.engine.name;

@@ -104,8 +104,7 @@ TEST(RunJob, ColumnsOfTheLayoutMeanItsAxes) {
          EXPECT_EQ(l.vp, 4);
          EXPECT_EQ(l.schedule, spec::ScheduleKind::kInterleaved);
        }},
-      {"vpp", [](auto& r) { r.vpp = 1; },
-       [](const auto& l) { EXPECT_EQ(l.schedule, spec::ScheduleKind::kOneFOneB); }},
+      {"vpp", [](auto& r) { r.vpp = 1; }, [](const auto& l) { EXPECT_EQ(l.schedule, spec::ScheduleKind::kOneFOneB); }},
       {"sp", [](auto& r) { r.sp = true; }, [](const auto& l) { EXPECT_TRUE(l.sp); }},
       {"sp at tp1", [](auto& r) { r.sp = true, r.tp = 1, r.dp = 32; }, [](const auto& l) { EXPECT_FALSE(l.sp); }},
       {"zero_stage", [](auto& r) { r.zero_stage = 3; }, [](const auto& l) { EXPECT_EQ(l.zero, 3); }},
@@ -157,9 +156,12 @@ TEST(RunJob, PrecisionIsReadFromItsText) {
     spec::Precision precision;
   };
   const Row rows[] = {
-      {"H100-80GB SXM", "fp8", spec::Precision::kFp8},    {"A100-80GB SXM", "bf16", spec::Precision::kBf16},
-      {"A100-80GB SXM", "fp16", spec::Precision::kFp16},  {"A100-80GB SXM", "", spec::Precision::kBf16},
-      {"V100-32GB", "", spec::Precision::kFp16},          {"V100-32GB", "fp16", spec::Precision::kFp16},
+      {"H100-80GB SXM", "fp8", spec::Precision::kFp8},
+      {"A100-80GB SXM", "bf16", spec::Precision::kBf16},
+      {"A100-80GB SXM", "fp16", spec::Precision::kFp16},
+      {"A100-80GB SXM", "", spec::Precision::kBf16},
+      {"V100-32GB", "", spec::Precision::kFp16},
+      {"V100-32GB", "fp16", spec::Precision::kFp16},
       {"A100-80GB SXM", "bf16/fp16", spec::Precision::kFp16},
   };
   for (const Row& row : rows) {
@@ -220,8 +222,8 @@ RC_GTEST_PROP(RunJob, NeverThrowsAndGivesARunOrAReason, ()) {
   for (const runs::RunColumn& column : runs::run_column_table()) {
     if (const auto* whole = std::get_if<runs::WholeNumberColumn>(&column.kind)) {
       if (*rc::gen::inRange(0, 4) != 0) continue;
-      record.*(whole->member) = *rc::gen::element<std::optional<int64_t>>(
-          std::nullopt, whole->lower, 3, 1000, int64_t{1} << 31, whole->upper);
+      record.*(whole->member) = *rc::gen::element<std::optional<int64_t>>(std::nullopt, whole->lower, 3, 1000,
+                                                                          int64_t{1} << 31, whole->upper);
     }
   }
   const RunJobOrReason result = job_of(record, "");

@@ -102,8 +102,7 @@ TEST(Scores, MemoryIsTheMedianErrorOfWhatRan) {
 
 TEST(Scores, RegretIsOfTheFirstPickThatRan) {
   // Predicted order: out of memory, 12 s, 10 s.
-  const Scores scores =
-      score({timed(10, 3), timed(12, 2), timed(11, 4), out_of_memory(Verdict::kFits, 0.9, 1)});
+  const Scores scores = score({timed(10, 3), timed(12, 2), timed(11, 4), out_of_memory(Verdict::kFits, 0.9, 1)});
   EXPECT_NEAR(*scores.top1_regret, 0.2, 1e-12);
   EXPECT_EQ(scores.first_pick_oom, 1);
 }

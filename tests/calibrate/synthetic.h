@@ -47,7 +47,8 @@ inline std::shared_ptr<const spec::Job> shared_job(const layline::test::JobText&
 }
 
 // Times of all layouts of a job under `truth`.
-inline std::vector<Observation> timed_runs(const std::shared_ptr<const spec::Job>& job, const spec::Coefficients& truth) {
+inline std::vector<Observation> timed_runs(const std::shared_ptr<const spec::Job>& job,
+                                           const spec::Coefficients& truth) {
   cost::Pricer pricer(job, truth);
   std::vector<Observation> runs;
   for (const layout::Layout& layout : layouts_for(*job)) {
