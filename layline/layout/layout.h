@@ -17,16 +17,16 @@ using spec::ScheduleKind;
 using spec::SplitKind;
 
 struct Layout {
-  int64_t dp = 1;           // data-parallel replicas
-  int64_t tp = 1;           // tensor parallel
-  int64_t pp = 1;           // pipeline stages
-  int64_t cp = 1;           // context parallel (sequence split in attention too)
-  int64_t ep = 1;           // expert parallel; 1 for dense models
-  int64_t vp = 1;           // virtual stages (chunks) a rank
-  int64_t mb = 1;           // micro-batch, sequences
-  bool sp = false;          // sequence parallelism over the tp ranks (Korthikanti et al. 2022)
-  int zero = 1;             // ZeRO stage 0–3; 3 is FSDP
-  int64_t hsdp = 0;         // > 0: ZeRO-3 inside groups of this many ranks, replicated between groups (zero is 3)
+  int64_t dp = 1;    // data-parallel replicas
+  int64_t tp = 1;    // tensor parallel
+  int64_t pp = 1;    // pipeline stages
+  int64_t cp = 1;    // context parallel (sequence split in attention too)
+  int64_t ep = 1;    // expert parallel; 1 for dense models
+  int64_t vp = 1;    // virtual stages (chunks) a rank
+  int64_t mb = 1;    // micro-batch, sequences
+  bool sp = false;   // sequence parallelism over the tp ranks (Korthikanti et al. 2022)
+  int zero = 1;      // ZeRO stage 0–3; 3 is FSDP
+  int64_t hsdp = 0;  // > 0: ZeRO-3 inside groups of this many ranks, replicated between groups (zero is 3)
   Checkpointing checkpointing = Checkpointing::kNone;
   int64_t full_layers = 0;  // ckpt=full:K: only the first K layers of each (virtual) stage; 0: all
   ScheduleKind schedule = ScheduleKind::kOneFOneB;

@@ -23,7 +23,7 @@ std::string shown(std::string_view word) {
 
 struct NumberKey {
   std::string_view name;
-  std::optional<int64_t> LayoutConstraints::*member;
+  std::optional<int64_t> LayoutConstraints::* member;
 };
 constexpr std::array<NumberKey, 7> kNumberKeys = {{{"dp", &LayoutConstraints::dp},
                                                    {"tp", &LayoutConstraints::tp},
@@ -79,8 +79,8 @@ class ConstraintParser {
     if (word.key == "split") return take_split(word);
     if (word.key == "attn") return take_choice<AttentionKernel>(word, spec::kAttentionNames, result_.attention);
     if (word.key == "norm") return take_choice<NormKernel>(word, spec::kNormNames, result_.norm);
-    const std::vector<std::string> known = {"dp", "tp",   "pp",   "mb",   "cp",    "ep",    "vp",
-                                            "sp", "zero", "hsdp", "ckpt", "sched", "split", "attn", "norm"};
+    const std::vector<std::string> known = {"dp",   "tp",   "pp",   "mb",    "cp",    "ep",   "vp",  "sp",
+                                            "zero", "hsdp", "ckpt", "sched", "split", "attn", "norm"};
     std::string nearest = base::nearest_name(word.key, known);
     if (nearest.empty()) {
       fail(word, fmt::format("no such word (known: {})", fmt::join(known, " ")));
@@ -166,9 +166,9 @@ class ConstraintParser {
     const auto found = std::find(names.begin(), names.end(), word.value);
     if (found == names.end()) {
       const std::string nearest = base::nearest_name(word.value, {names.begin(), names.end()});
-      fail(word, nearest.empty() ? fmt::format("want {}={}{}", word.key, fmt::join(names, "|"), more)
-                                 : fmt::format("did you mean \"{}={}\"? ({}{})", word.key, nearest,
-                                               fmt::join(names, "|"), more));
+      fail(word, nearest.empty()
+                     ? fmt::format("want {}={}{}", word.key, fmt::join(names, "|"), more)
+                     : fmt::format("did you mean \"{}={}\"? ({}{})", word.key, nearest, fmt::join(names, "|"), more));
     }
     member = static_cast<Enum>(found - names.begin());
   }
@@ -188,7 +188,8 @@ int64_t data_parallel_size(const LayoutConstraints& given, const Layout& layout,
     }
   }
   if (given.dp) return *given.dp;
-  if (options.num_gpus <= 0) throw base::InputError(options.where, "dp is missing, and the number of GPUs is not known");
+  if (options.num_gpus <= 0)
+    throw base::InputError(options.where, "dp is missing, and the number of GPUs is not known");
   if (options.num_gpus % model_parallel != 0) {
     throw base::InputError(options.where, fmt::format("tp{} · pp{} · cp{} = {} does not divide {} GPUs", layout.tp,
                                                       layout.pp, layout.cp, model_parallel, options.num_gpus));
@@ -243,8 +244,7 @@ Layout parse_layout(std::string_view text, const ParseOptions& options) {
   layout.hsdp = given.hsdp.value_or(0);
   layout.checkpointing = given.checkpointing.value_or(Checkpointing::kNone);
   layout.full_layers = given.full_layers.value_or(0);
-  layout.schedule =
-      given.schedule.value_or(layout.vp > 1 ? ScheduleKind::kInterleaved : ScheduleKind::kOneFOneB);
+  layout.schedule = given.schedule.value_or(layout.vp > 1 ? ScheduleKind::kInterleaved : ScheduleKind::kOneFOneB);
   layout.split = given.split.value_or(options.defaults.split);
   layout.explicit_split = given.explicit_split;
   layout.attention = given.attention.value_or(options.defaults.attention);

@@ -240,8 +240,7 @@ std::string Sentence::kernel(Rule rule) const {
     case Rule::kPartialCheckpointing:
       return lacks(fmt::format("checkpointing of the first {} layers of a stage", layout.full_layers));
     case Rule::kAttention:
-      return lacks(fmt::format("attention kernel {}", name_of(layout.attention)),
-                   names_of(engine().attention_kernels));
+      return lacks(fmt::format("attention kernel {}", name_of(layout.attention)), names_of(engine().attention_kernels));
     default:
       return lacks(fmt::format("norm kernel {}", name_of(layout.norm)), names_of(engine().norm_kernels));
   }

@@ -21,8 +21,7 @@ Placement place(int64_t size, int64_t stride, int64_t num_ranks, int64_t gpus_pe
   const int64_t num_blocks = std::max<int64_t>(1, num_ranks / block);
   // Groups start at block·i + a, a < stride. Modulo the node these offsets come as near to its end as this.
   const int64_t step = std::gcd(block, gpus_per_node);
-  const int64_t latest_start =
-      num_blocks == 1 ? stride - 1 : gpus_per_node - step + std::min(stride, step) - 1;
+  const int64_t latest_start = num_blocks == 1 ? stride - 1 : gpus_per_node - step + std::min(stride, step) - 1;
   const bool straddles = latest_start + span % gpus_per_node >= gpus_per_node;
   const int64_t members = std::min(size, (gpus_per_node + stride - 1) / stride);
   return {size, stride, members, span / gpus_per_node + 1 + (straddles ? 1 : 0)};

@@ -4,8 +4,8 @@
 //   map.group(Axis::kTp, rank);                        // the ranks, for building communicators
 //   map.placement(Axis::kDp, job.cluster.gpus_per_node);  // size, stride, nodes: O(1), for the cost model
 //
-// tp is fastest, then cp, dp, and pp slowest, as in Hagemann et al. 2024 and Aleph Alpha's scaling; an engine may have dp
-// slowest instead (tp, cp, pp, dp). Ranks fill nodes in order.
+// tp is fastest, then cp, dp, and pp slowest, as in Hagemann et al. 2024 and Aleph Alpha's scaling; an engine may have
+// dp slowest instead (tp, cp, pp, dp). Ranks fill nodes in order.
 #pragma once
 
 #include <array>

@@ -14,7 +14,7 @@ struct Stage {
   int64_t first_layer = 0;
   int64_t num_layers = 0;
   bool has_embedding = false;
-  bool has_head = false;    // final norm, head and loss
+  bool has_head = false;  // final norm, head and loss
 };
 
 // Layers that the uniform split counts for the embedding, and for the final norm and the head.
@@ -30,10 +30,11 @@ inline constexpr int64_t kUniformEndUnits = kUniformEmbeddingUnits + kUniformHea
 //   balanced: minimises the slowest virtual stage, when one layer costs 1, the embedding `embedding_cost` and the head
 //             `head_cost` (in layers, both at least 0); exact; ties go to the first stages, so without end costs it is
 //             the even split.
-//   threshold: layers, then the head (head_cost layers), are placed one by one; the next stage begins once the total has
+//   threshold: layers, then the head (head_cost layers), are placed one by one; the next stage begins once the total
+//   has
 //             passed the stage's share (nanotron's build_model). Its last stages may have no layer but the head.
-// But for threshold, every stage has a layer when num_layers >= num_stages; otherwise the first num_layers stages have one.
-// kExplicit is not handled here: its counts are in the Layout.
+// But for threshold, every stage has a layer when num_layers >= num_stages; otherwise the first num_layers stages have
+// one. kExplicit is not handled here: its counts are in the Layout.
 std::vector<int64_t> split_layers(SplitKind kind, int64_t num_layers, int64_t num_stages, double embedding_cost = 0,
                                   double head_cost = 0);
 
@@ -45,7 +46,6 @@ std::optional<std::vector<int64_t>> split_with_ends(int64_t num_layers, int64_t 
                                                     std::optional<int64_t> last_layers);
 
 // The stages of a legal layout, in model order (virtual stage j runs on pipeline rank j % pp).
-std::vector<Stage> stages_of(const Layout& layout, int64_t num_layers, double embedding_cost = 0,
-                             double head_cost = 0);
+std::vector<Stage> stages_of(const Layout& layout, int64_t num_layers, double embedding_cost = 0, double head_cost = 0);
 
 }  // namespace layline::layout

@@ -88,10 +88,14 @@ class ListCheck {
     const bool has_next = sends && stage + 1 < schedule_.num_virtual_stages();
     const bool has_previous = sends && stage > 0;
     const bool is_split = found.has(Op::kBackwardInput) || found.has(Op::kBackwardWeight);
-    const std::pair<Op, bool> wanted[] = {
-        {Op::kForward, true},         {Op::kBackward, !is_split},        {Op::kBackwardInput, is_split},
-        {Op::kBackwardWeight, is_split}, {Op::kRecvForward, has_previous}, {Op::kSendBackward, has_previous},
-        {Op::kSendForward, has_next}, {Op::kRecvBackward, has_next}};
+    const std::pair<Op, bool> wanted[] = {{Op::kForward, true},
+                                          {Op::kBackward, !is_split},
+                                          {Op::kBackwardInput, is_split},
+                                          {Op::kBackwardWeight, is_split},
+                                          {Op::kRecvForward, has_previous},
+                                          {Op::kSendBackward, has_previous},
+                                          {Op::kSendForward, has_next},
+                                          {Op::kRecvBackward, has_next}};
     for (const auto& [op, is_wanted] : wanted) {
       if (auto wrong = presence(found, step, op, is_wanted)) return wrong;
     }
@@ -204,8 +208,7 @@ class Execution {
 std::optional<Violation> check_activations(const Schedule& schedule) {
   for (int64_t rank = 0; rank < schedule.pp; ++rank) {
     const int64_t peak = peak_activations(schedule.ranks[static_cast<size_t>(rank)]);
-    const int64_t allowed =
-        max_in_flight(schedule.kind, schedule.pp, schedule.vp, rank, schedule.micro_batches);
+    const int64_t allowed = max_in_flight(schedule.kind, schedule.pp, schedule.vp, rank, schedule.micro_batches);
     if (peak > allowed) {
       return Violation{rank, allowed, fmt::format("{} activations are held, {} are claimed", peak, allowed)};
     }

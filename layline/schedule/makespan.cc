@@ -28,7 +28,7 @@ Extremes extremes(Runs runs) {
     all.sum.forward += count(n) * time.forward;
     all.sum.backward += count(n) * time.backward;
     all.sum.weight += count(n) * time.weight;
-    for (double StageTime::*part : {&StageTime::forward, &StageTime::backward, &StageTime::weight}) {
+    for (double StageTime::* part : {&StageTime::forward, &StageTime::backward, &StageTime::weight}) {
       all.slowest.*part = std::max(all.slowest.*part, time.*part);
       all.fastest.*part = std::min(all.fastest.*part, time.*part);
     }
@@ -80,8 +80,8 @@ struct Problem {
 
 Makespan gpipe(const Problem& at) {
   const Extremes all = extremes(at.runs);
-  return exactly(all.sum.forward + all.sum.backward +
-                 count(at.m - 1) * (all.slowest.forward + all.slowest.backward) + 2 * count(at.p - 1) * at.c);
+  return exactly(all.sum.forward + all.sum.backward + count(at.m - 1) * (all.slowest.forward + all.slowest.backward) +
+                 2 * count(at.p - 1) * at.c);
 }
 
 // Messages on the longest path of equal stages: every loop over n ranks has 2(n − 1) of them and takes n micro-batches.
@@ -179,7 +179,8 @@ double most_behind_one_f_one_b(const Problem& at) {
 Makespan zero_bubble(const Problem& at) {
   const Extremes all = extremes(at.runs);
   const double fastest = equal_zero_bubble(at, all.fastest.forward, all.fastest_input, all.fastest.weight);
-  const bool is_exact_when_equal = at.m >= at.p && std::min(all.slowest.forward, all.slowest.weight) <= all.slowest_input;
+  const bool is_exact_when_equal =
+      at.m >= at.p && std::min(all.slowest.forward, all.slowest.weight) <= all.slowest_input;
   if (at.p == 1) return exactly(count(at.m) * (all.slowest.forward + all.slowest.backward));
   if (is_exact_when_equal && at.c == 0 && is_equal(at.runs)) return exactly(fastest);
   const double round_trip = all.sum.forward + all.sum.backward - all.sum.weight + 2 * count(at.p - 1) * at.c;

@@ -7,15 +7,17 @@
 // Where `exact` is said it is what simulate() gives for make_schedule()'s lists; elsewhere the bounds hold what
 // simulate() gives. Both are checked against the simulation by properties.
 //
-// With F, B the forward and backward seconds of a stage, T = F + B, W the weight part of B, p stages, m micro-batches, c
-// the seconds of a message beside the computation:
+// With F, B the forward and backward seconds of a stage, T = F + B, W the weight part of B, p stages, m micro-batches,
+// c the seconds of a message beside the computation:
 //   GPipe         ΣF + ΣB + (m − 1)(max F + max B) + 2(p − 1)c: two flow shops, one after the other; always exact
 //   1F1B          c = 0: the longest path through the lists (see one_f_one_b.h), exact for any stages;
 //                 equal stages: (m + p − 1)T + 2c(p − 1 + (m − 1) − ⌈(m − 1)/p⌉), exact; m ≤ p: exact; else bounds.
 //                 The usual ΣT + (m − 1)·max T is no bound: one stage may be slowest forward and another backward
-//   interleaved   equal stages and c = 0: (max(m, p)·v + min(m, p) − 1)·T, T of one chunk (Narayanan et al. 2021, section
+//   interleaved   equal stages and c = 0: (max(m, p)·v + min(m, p) − 1)·T, T of one chunk (Narayanan et al. 2021,
+//   section
 //                 2.2.2, has it for m a multiple of p), exact; else bounds
-//   zero bubble   equal stages, c = 0, m ≥ p and min(F, W) ≤ B − W: mT + (p − 1)·max(F + B − 2W, B − W) (Qi et al. 2024,
+//   zero bubble   equal stages, c = 0, m ≥ p and min(F, W) ≤ B − W: mT + (p − 1)·max(F + B − 2W, B − W) (Qi et al.
+//   2024,
 //                 table 1: (p − 1)(F + B_input − W)), exact; else bounds, from 1F1B's
 // Messages that keep their sender busy (Transfers::kExposed) are the same as c more seconds in what is sent.
 #pragma once
@@ -44,6 +46,7 @@ struct Makespan {
 // O(runs); where it is not exact, interleaved and zero bubble O(pp·vp); 1F1B and zero bubble with m ≤ pp O(pp·m).
 Makespan makespan(ScheduleKind kind, const PipelineShape& shape, std::span<const StageRun> runs,
                   const Transfer& transfer = {});
-Makespan makespan(ScheduleKind kind, const PipelineShape& shape, const StageTimes& times, const Transfer& transfer = {});
+Makespan makespan(ScheduleKind kind, const PipelineShape& shape, const StageTimes& times,
+                  const Transfer& transfer = {});
 
 }  // namespace layline::schedule

@@ -8,8 +8,8 @@
 
 namespace layline::schedule {
 
-// Numbers the messages of a schedule: forward ones from virtual stage j to j + 1, backward ones from j + 1 to j, for each
-// micro-batch and boundary j.
+// Numbers the messages of a schedule: forward ones from virtual stage j to j + 1, backward ones from j + 1 to j, for
+// each micro-batch and boundary j.
 class Messages {
  public:
   explicit Messages(const Schedule& schedule)

@@ -60,8 +60,7 @@ double one_f_one_b_seconds(std::span<const StageRun> runs, int64_t micro_batches
     const double stage = runs[i].time.forward + runs[i].time.backward;
     const double loops = static_cast<double>(micro_batches - 1 - (p - first));
     const double twice_before = before + 2 * static_cast<double>(first) * transfer_seconds;
-    best = std::max(best,
-                    turns[i].with_extra_forwards + turns[i].with_extra_backwards - twice_before + loops * stage);
+    best = std::max(best, turns[i].with_extra_forwards + turns[i].with_extra_backwards - twice_before + loops * stage);
     before += static_cast<double>(runs[i].num_stages) * stage;
     first += runs[i].num_stages;
   }
@@ -73,7 +72,7 @@ double one_f_one_b_seconds_step_by_step(std::span<const StageRun> runs, int64_t 
   const int64_t p = num_stages(runs), m = micro_batches;
   std::vector<StageTime> times;
   for (const StageRun& run : runs) times.insert(times.end(), static_cast<size_t>(run.num_stages), run.time);
-  std::vector<double> now(static_cast<size_t>(p), 0);              // when each rank is free
+  std::vector<double> now(static_cast<size_t>(p), 0);               // when each rank is free
   std::vector<double> forward_ends(static_cast<size_t>(p * m), 0);  // [rank][micro-batch]
   for (int64_t round = 0; round < m; ++round) {
     // Each rank's forwards up to the one before its backward of micro-batch `round`, then those backwards.

@@ -66,8 +66,7 @@ nlohmann::json trace_event(size_t rank, const TimedInstruction& step, const Time
           {"ts", step.start_seconds * kMicroseconds},
           {"dur", (step.end_seconds - step.start_seconds) * kMicroseconds},
           {"args",
-           {{"micro_batch", at.micro_batch},
-            {"virtual_stage", at.chunk * timeline.pp + static_cast<int64_t>(rank)}}}};
+           {{"micro_batch", at.micro_batch}, {"virtual_stage", at.chunk * timeline.pp + static_cast<int64_t>(rank)}}}};
 }
 
 }  // namespace

@@ -7,9 +7,9 @@
 
 namespace layline::schedule {
 
-// One row a pipeline rank, at most `width` columns in all, each column the same share of the makespan. The letter is what
-// most of the column is: F forward, B backward (or input gradient), W weight gradient, '.' idle or messages. With virtual
-// stages, chunks after the first are lower case.
+// One row a pipeline rank, at most `width` columns in all, each column the same share of the makespan. The letter is
+// what most of the column is: F forward, B backward (or input gradient), W weight gradient, '.' idle or messages. With
+// virtual stages, chunks after the first are lower case.
 //   rank 0  FFFF.........BBFBBF…
 // Widths below 20 count as 20.
 std::string to_picture(const Timeline& timeline, int width = 100);

@@ -71,8 +71,8 @@ void write_gpipe(const PipelineShape& shape, ListWriter& list) {
   for (int64_t i = 0; i < shape.micro_batches; ++i) list.backward(i, 0);
 }
 
-// The k-th forward, or backward, of a rank: chunks in turn for every group of micro-batches; the first groups may be one
-// larger than the others.
+// The k-th forward, or backward, of a rank: chunks in turn for every group of micro-batches; the first groups may be
+// one larger than the others.
 class InterleavedOrder {
  public:
   InterleavedOrder(int64_t pp, int64_t vp, int64_t micro_batches)

@@ -4,11 +4,11 @@
 //   Schedule schedule = make_schedule(ScheduleKind::kOneFOneB, {.pp = 4, .vp = 1, .micro_batches = 8});
 //   for (const Instruction& step : schedule.ranks[my_rank]) …
 //
-// A rank holds chunks 0 … vp − 1; chunk c of rank r is virtual stage c·pp + r. An instruction names the rank's own chunk:
-// RecvForward(3, 1) gets the input of chunk 1 for micro-batch 3 from the virtual stage before, SendForward its output to
-// the one after; RecvBackward and SendBackward do the same with gradients. Lists are complete: every message has its send
-// and its receive, and with pp = 1 there are none. Messages between two ranks in one direction are sent and received in
-// the same order, so channels need no tags when forward and backward messages have a channel each.
+// A rank holds chunks 0 … vp − 1; chunk c of rank r is virtual stage c·pp + r. An instruction names the rank's own
+// chunk: RecvForward(3, 1) gets the input of chunk 1 for micro-batch 3 from the virtual stage before, SendForward its
+// output to the one after; RecvBackward and SendBackward do the same with gradients. Lists are complete: every message
+// has its send and its receive, and with pp = 1 there are none. Messages between two ranks in one direction are sent
+// and received in the same order, so channels need no tags when forward and backward messages have a channel each.
 #pragma once
 
 #include <cstdint>
@@ -67,7 +67,8 @@ struct Schedule {
 
 // The lists of
 //   GPipe        all forwards, then all backwards (Huang et al. 2019)
-//   1F1B         PipeDream-flush: min(pp − rank − 1, m) forwards, then one forward, one backward (Narayanan et al. 2021,
+//   1F1B         PipeDream-flush: min(pp − rank − 1, m) forwards, then one forward, one backward (Narayanan et al.
+//   2021,
 //                section 2.2.1)
 //   interleaved  the same over vp chunks, micro-batches in groups of pp (section 2.2.2, in Megatron-LM's order); see
 //                interleaved_group_size() in in_flight.h for other numbers of micro-batches

@@ -50,7 +50,7 @@ struct TimedInstruction {
 struct RankTimeline {
   std::vector<TimedInstruction> steps;  // as in the list
   double compute_seconds = 0;
-  double idle_seconds = 0;  // of the makespan, all but computing: bubbles and transfers
+  double idle_seconds = 0;       // of the makespan, all but computing: bubbles and transfers
   int64_t peak_activations = 0;  // micro-batches × chunks, as peak_activations() in check.h
 };
 

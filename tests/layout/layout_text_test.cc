@@ -105,23 +105,25 @@ TEST_P(WrongText, IsRefusedWithTheWordAndWhatIsAllowed) {
 }
 INSTANTIATE_TEST_SUITE_P(
     All, WrongText,
-    testing::Values(
-        Wrong{"tpp2", "layout: \"tpp2\": no such word (did you mean \"tp\"?)"},
-        Wrong{"chkpt=full", "did you mean \"ckpt\"?"}, Wrong{"recomputation", "no such word (known: dp tp"},
-        Wrong{"tp2 tp2", "\"tp2\": tp is given twice"}, Wrong{"sp sp0", "sp is given twice"},
-        Wrong{"zero1 zero1", "zero is given twice"}, Wrong{"hsdp8 hsdp8", "hsdp is given twice"},
-        Wrong{"hsdp8 zero1", "zero3 only"}, Wrong{"zero1 hsdp8", "zero3 only"}, Wrong{"zero4", "from 0 to 3"},
-        Wrong{"hsdp0", "from 1"}, Wrong{"tp0", "\"tp0\": want a whole number from 1 to 1000000"},
-        Wrong{"tp-2", "\"tp-2\": want a whole number"}, Wrong{"tp", "\"tp\": want a whole number"},
-        Wrong{"tp2.0", "want a whole number"}, Wrong{"tp=2", "write tp2"}, Wrong{"mb1000001", "from 1 to 1000000"},
-        Wrong{"dp99999999999999999999999999", "from 1 to 1000000"},
-        Wrong{"dp1000000 tp1000000 pp1000000 cp1000000", "more than 1000000 GPUs"}, Wrong{"ckpt=ful", "ckpt=full"},
-        Wrong{"ckpt", "write ckpt=none|selective|full|full:K"}, Wrong{"ckpt=full:0", "from 1"},
-        Wrong{"ckpt=full:", "want a whole number"}, Wrong{"sched=2f2b", "1f1b"}, Wrong{"split=explicit", "21,19"},
-        Wrong{"split=21,,19", "want a whole number"}, Wrong{"split=21,19,", "want a whole number"},
-        Wrong{"split=21,0", "from 1"}, Wrong{"attn=flash3", "did you mean \"attn="}, Wrong{"norm=", "norm=fused|unfused"},
-        Wrong{"sp2", "write sp or sp0"}, Wrong{"2", "no such word"}, Wrong{"=", "no such word"},
-        Wrong{"tp3", "tp3 · pp1 · cp1 = 3 does not divide 64 GPUs"}, Wrong{"TP2", "did you mean \"tp\"?"}));
+    testing::Values(Wrong{"tpp2", "layout: \"tpp2\": no such word (did you mean \"tp\"?)"},
+                    Wrong{"chkpt=full", "did you mean \"ckpt\"?"}, Wrong{"recomputation", "no such word (known: dp tp"},
+                    Wrong{"tp2 tp2", "\"tp2\": tp is given twice"}, Wrong{"sp sp0", "sp is given twice"},
+                    Wrong{"zero1 zero1", "zero is given twice"}, Wrong{"hsdp8 hsdp8", "hsdp is given twice"},
+                    Wrong{"hsdp8 zero1", "zero3 only"}, Wrong{"zero1 hsdp8", "zero3 only"},
+                    Wrong{"zero4", "from 0 to 3"}, Wrong{"hsdp0", "from 1"},
+                    Wrong{"tp0", "\"tp0\": want a whole number from 1 to 1000000"},
+                    Wrong{"tp-2", "\"tp-2\": want a whole number"}, Wrong{"tp", "\"tp\": want a whole number"},
+                    Wrong{"tp2.0", "want a whole number"}, Wrong{"tp=2", "write tp2"},
+                    Wrong{"mb1000001", "from 1 to 1000000"}, Wrong{"dp99999999999999999999999999", "from 1 to 1000000"},
+                    Wrong{"dp1000000 tp1000000 pp1000000 cp1000000", "more than 1000000 GPUs"},
+                    Wrong{"ckpt=ful", "ckpt=full"}, Wrong{"ckpt", "write ckpt=none|selective|full|full:K"},
+                    Wrong{"ckpt=full:0", "from 1"}, Wrong{"ckpt=full:", "want a whole number"},
+                    Wrong{"sched=2f2b", "1f1b"}, Wrong{"split=explicit", "21,19"},
+                    Wrong{"split=21,,19", "want a whole number"}, Wrong{"split=21,19,", "want a whole number"},
+                    Wrong{"split=21,0", "from 1"}, Wrong{"attn=flash3", "did you mean \"attn="},
+                    Wrong{"norm=", "norm=fused|unfused"}, Wrong{"sp2", "write sp or sp0"}, Wrong{"2", "no such word"},
+                    Wrong{"=", "no such word"}, Wrong{"tp3", "tp3 · pp1 · cp1 = 3 does not divide 64 GPUs"},
+                    Wrong{"TP2", "did you mean \"tp\"?"}));
 
 TEST(LayoutText, NeedsDpWhenTheNumberOfGpusIsUnknown) { EXPECT_THAT(error_of("tp2", 0), HasSubstr("dp is missing")); }
 

@@ -121,8 +121,9 @@ TEST(Checker, NamesRankMicroBatchAndReason) {
   Schedule schedule = make_schedule(ScheduleKind::kOneFOneB, {.pp = 2, .micro_batches = 4});
   auto& list = schedule.ranks[1];
   std::swap(list[0], list[1]);
-  EXPECT_EQ(error_of(schedule),
-            "rank 1, micro-batch 0: Forward of micro-batch 0, chunk 0 comes before RecvForward of micro-batch 0, chunk 0");
+  EXPECT_EQ(
+      error_of(schedule),
+      "rank 1, micro-batch 0: Forward of micro-batch 0, chunk 0 comes before RecvForward of micro-batch 0, chunk 0");
 }
 
 TEST(Checker, FindsReceivesInAnotherOrderThanSends) {

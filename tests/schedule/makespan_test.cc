@@ -92,9 +92,8 @@ TEST(Makespan, OfEqualStagesHasTheBubbleOfTheTextbook) {
   EXPECT_DOUBLE_EQ(makespan(ScheduleKind::kGpipe, shape, four).estimate_seconds, (8 + 3) * 3);
   EXPECT_DOUBLE_EQ(makespan(ScheduleKind::kZeroBubble, shape, four).estimate_seconds, 8 * 3 + 3);
   const StageRun eight[] = {{{0.5, 1, 0.5}, 8}};
-  EXPECT_DOUBLE_EQ(
-      makespan(ScheduleKind::kInterleaved, {.pp = 4, .vp = 2, .micro_batches = 8}, eight).estimate_seconds,
-      8 * 3 + 3 * 1.5);
+  EXPECT_DOUBLE_EQ(makespan(ScheduleKind::kInterleaved, {.pp = 4, .vp = 2, .micro_batches = 8}, eight).estimate_seconds,
+                   8 * 3 + 3 * 1.5);
 }
 
 TEST(Makespan, OfOneFOneBCanExceedTheSumAndTheSlowestStageOnly) {

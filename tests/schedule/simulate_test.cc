@@ -91,24 +91,25 @@ RC_GTEST_PROP(Simulation, CountsEachRanksTime, ()) {
     for (const auto& [seconds, held] : changes) peak = std::max(peak, held);
     RC_ASSERT(peak == rank.peak_activations);
     RC_ASSERT(changes.back().second == 0);
-    RC_ASSERT(std::is_sorted(changes.begin(), changes.end(),
-                             [](const auto& a, const auto& b) { return a.first < b.first; }));
+    RC_ASSERT(
+        std::is_sorted(changes.begin(), changes.end(), [](const auto& a, const auto& b) { return a.first < b.first; }));
   }
 }
 
 TEST(Simulation, OfTwoStagesIsAsOnPaper) {
-  const Timeline line =
-      simulate(make_schedule(ScheduleKind::kOneFOneB, {.pp = 2, .micro_batches = 2}), equal_stages(2, {1, 2, 0}), {0.5});
+  const Timeline line = simulate(make_schedule(ScheduleKind::kOneFOneB, {.pp = 2, .micro_batches = 2}),
+                                 equal_stages(2, {1, 2, 0}), {0.5});
   EXPECT_DOUBLE_EQ(line.makespan_seconds, 10);  // 1 + 0.5 down, 3 + 3 on stage 1, 0.5 + 2 up
   EXPECT_DOUBLE_EQ(line.ranks[0].compute_seconds, 6);
   EXPECT_DOUBLE_EQ(line.ranks[0].idle_seconds, 4);
   EXPECT_DOUBLE_EQ(line.bubble_fraction(), 0.4);
-  EXPECT_THAT(activations_over_time(line.ranks[1]), ElementsAre(Pair(1.5, 1), Pair(4.5, 0), Pair(4.5, 1), Pair(7.5, 0)));
+  EXPECT_THAT(activations_over_time(line.ranks[1]),
+              ElementsAre(Pair(1.5, 1), Pair(4.5, 0), Pair(4.5, 1), Pair(7.5, 0)));
 }
 
 TEST(Picture, HasARowForEachRankAndALetterForEachSlot) {
-  const Timeline line = simulate(make_schedule(ScheduleKind::kZeroBubble, {.pp = 2, .micro_batches = 3}),
-                                 equal_stages(2, {1, 2, 1}));
+  const Timeline line =
+      simulate(make_schedule(ScheduleKind::kZeroBubble, {.pp = 2, .micro_batches = 3}), equal_stages(2, {1, 2, 1}));
   // 10 seconds in 20 − 8 columns would be uneven: 28 columns give 20 slots of half a second.
   EXPECT_DOUBLE_EQ(line.makespan_seconds, 10);
   EXPECT_EQ(to_picture(line, 28),
@@ -126,8 +127,8 @@ RC_GTEST_PROP(Picture, IsNeverWiderThanAsked, ()) {
 }
 
 TEST(ChromeTrace, HasEveryInstructionAndTheActivations) {
-  const Timeline line =
-      simulate(make_schedule(ScheduleKind::kInterleaved, {.pp = 2, .vp = 2, .micro_batches = 2}), equal_stages(4, {1, 2, 0}));
+  const Timeline line = simulate(make_schedule(ScheduleKind::kInterleaved, {.pp = 2, .vp = 2, .micro_batches = 2}),
+                                 equal_stages(4, {1, 2, 0}));
   const auto trace = nlohmann::json::parse(to_chrome_trace(line));
   std::map<std::string, int> phases;
   for (const auto& event : trace.at("traceEvents")) ++phases[event.at("ph").get<std::string>()];
