@@ -1,4 +1,5 @@
-// Seconds of scaled dot-product attention by kernel, and of what context parallelism sends for it.
+// Seconds of scaled dot-product attention by kernel (docs/model.md, C6 and C7), and of what context parallelism sends
+// for it (C8).
 #pragma once
 
 #include "layline/cost/machine.h"
@@ -10,7 +11,7 @@ namespace layline::cost {
 struct AttentionSeconds {
   double forward = 0;
   double backward = 0;
-  double exchange_forward = 0;   // keys and values around the cp ring that compute does not hide
+  double exchange_forward = 0;  // keys and values around the cp ring that compute does not hide
   double exchange_backward = 0;
 };
 

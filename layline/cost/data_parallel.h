@@ -1,4 +1,4 @@
-// Seconds that data parallelism and ZeRO add to a step, beyond what compute hides.
+// Seconds that data parallelism and ZeRO add to a step, beyond what compute hides (docs/model.md, C21 and C22).
 #pragma once
 
 #include "layline/cost/machine.h"
@@ -8,10 +8,10 @@
 namespace layline::cost {
 
 struct DataParallelInput {
-  double parameters = 0;            // of the stage on this rank
-  double layers = 0;                // transformer layers of the stage
+  double parameters = 0;  // of the stage on this rank
+  double layers = 0;      // transformer layers of the stage
   double micro_batches = 1;
-  double forward_seconds = 0;       // of one micro-batch on the stage
+  double forward_seconds = 0;  // of one micro-batch on the stage
   double backward_seconds = 0;
 };
 

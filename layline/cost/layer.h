@@ -1,4 +1,5 @@
-// Seconds of one transformer layer for one micro-batch on one rank.
+// Seconds of one transformer layer for one micro-batch on one rank (docs/model.md, C5, C9, C13 and C14), and of the
+// ends of the model (C15, C16).
 #pragma once
 
 #include "layline/cost/machine.h"
@@ -23,9 +24,9 @@ struct PassSeconds {
 
 struct LayerCost {
   PassSeconds forward;
-  PassSeconds backward;          // without recomputation
-  PassSeconds recompute;         // of a layer that is recomputed, 0 without checkpointing
-  double weight_gradient = 0;    // of `backward`, what zero-bubble schedules may delay
+  PassSeconds backward;        // without recomputation
+  PassSeconds recompute;       // of a layer that is recomputed, 0 without checkpointing
+  double weight_gradient = 0;  // of `backward`, what zero-bubble schedules may delay
 };
 
 LayerCost layer_cost(const spec::Job& job, const Machine& machine, const memory::LayerShape& shape);

@@ -1,5 +1,5 @@
 // A job's hardware as rates: what one GPU computes and moves, and what its links carry, after the calibration's
-// efficiencies. Made once per job; every cost function takes it.
+// efficiencies (docs/model.md, C1). Made once per job; every cost function takes it.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ struct Machine {
   double peak_flops_per_second;       // the peak that MFU is measured against (16-bit, or fp8 for fp8 jobs)
   int num_sms;
   int64_t gpus_per_node;
-  double intra_bytes_per_second;      // per GPU and direction, link peak
+  double intra_bytes_per_second;  // per GPU and direction, link peak
   double inter_bytes_per_second_per_node;
   double inter_bytes_per_second_per_gpu;
   double intra_latency_seconds;

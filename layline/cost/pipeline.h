@@ -1,4 +1,4 @@
-// How long a step's pipeline takes, from the times of its groups of stages.
+// How long a step's pipeline takes, from the times of its groups of stages (docs/model.md, C20).
 #pragma once
 
 #include <cstdint>
@@ -13,9 +13,9 @@ namespace layline::cost {
 // sends and receives inside.
 using PipelineRuns = std::vector<schedule::StageRun>;
 
-// Seconds from the first forward to the last backward of `micro_batches` micro-batches. One chunk a rank: the closed forms
-// of schedule/makespan.h. Interleaved with v chunks: max(m, p)·max + (min(m, p) − 1)/(p − 1)·(Σ − max)/v, which is exact
-// for equal stages (Narayanan et al. 2021, section 2.2.2).
+// Seconds from the first forward to the last backward of `micro_batches` micro-batches. One chunk a rank: the closed
+// forms of schedule/makespan.h. Interleaved with v chunks: max(m, p)·max + (min(m, p) − 1)/(p − 1)·(Σ − max)/v, which
+// is exact for equal stages (S5; Narayanan et al. 2021, section 2.2.2).
 double pipeline_seconds(spec::ScheduleKind schedule, int64_t pp, int64_t vp, int64_t micro_batches,
                         const PipelineRuns& runs);
 

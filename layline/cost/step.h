@@ -1,4 +1,5 @@
-// The price of a layout: seconds of one optimizer step by what they go to, and the bytes of its fullest stage.
+// The price of a layout: seconds of one optimizer step by what they go to (docs/model.md, C17 to C25), and the bytes of
+// its fullest stage.
 //
 // A Pricer belongs to one job and one thread. It remembers the cost of a layer for each LayerShape it has seen, so that
 // pricing a layout is a handful of multiplications, whatever the number of micro-batches, stages or ranks.
@@ -35,18 +36,27 @@ enum class Kind {
   kCount
 };
 inline constexpr size_t kNumKinds = static_cast<size_t>(Kind::kCount);
-inline constexpr std::array<std::string_view, kNumKinds> kKindNames = {
-    "matrix_multiplication", "attention",     "memory_bound",    "launch",    "recomputation",
-    "tensor_parallel",       "context_parallel", "pipeline_send", "pipeline_bubble",
-    "data_parallel",         "optimizer",     "memory_pressure", "other"};
+inline constexpr std::array<std::string_view, kNumKinds> kKindNames = {"matrix_multiplication",
+                                                                       "attention",
+                                                                       "memory_bound",
+                                                                       "launch",
+                                                                       "recomputation",
+                                                                       "tensor_parallel",
+                                                                       "context_parallel",
+                                                                       "pipeline_send",
+                                                                       "pipeline_bubble",
+                                                                       "data_parallel",
+                                                                       "optimizer",
+                                                                       "memory_pressure",
+                                                                       "other"};
 
 struct StepPrice {
   double step_seconds = 0;
   std::array<double, kNumKinds> seconds{};  // adds up to step_seconds; along the slowest stage
   double peak_memory_bytes = 0;             // of the fullest stage, reserve and context included
   double capacity_bytes = 0;
-  bool fits = false;
-  double fit_probability = 0;
+  bool fits = false;           // M13
+  double fit_probability = 0;  // M13
 
   double operator[](Kind kind) const { return seconds[static_cast<size_t>(kind)]; }
   double& operator[](Kind kind) { return seconds[static_cast<size_t>(kind)]; }
@@ -87,7 +97,7 @@ class Pricer {
   std::unique_ptr<State> state_;
 };
 
-// Model FLOPs of a step (PaLM) over what the GPUs could do in its seconds.
+// Model FLOPs of a step (PaLM) over what the GPUs could do in its seconds (C26).
 double model_flops_utilization(const spec::Job& job, double step_seconds);
 
 }  // namespace layline::cost

@@ -1,4 +1,5 @@
-// Bytes that a layer keeps from its forward to its backward pass, and what it needs for a moment.
+// Bytes that a layer keeps from its forward to its backward pass, and what it needs for a moment: equations M4, M5 and
+// M7 of docs/model.md (Korthikanti et al. 2022, section 4).
 #pragma once
 
 #include "layline/layout/layout.h"
@@ -21,11 +22,11 @@ struct LayerShape {
 LayerShape layer_shape(const layout::Layout& layout, int64_t gpus_per_node);
 
 struct LayerActivations {
-  double plain_bytes = 0;         // kept by a layer without checkpointing, one micro-batch
-  double checkpointed_bytes = 0;  // kept by a recomputed layer
+  double plain_bytes = 0;         // kept by a layer without checkpointing, one micro-batch (M4)
+  double checkpointed_bytes = 0;  // kept by a recomputed layer (M5)
   double kept_bytes = 0;          // what `checkpointing` keeps: one of the above, or selective's
   double scores_bytes = 0;        // of plain_bytes, the attention scores (0 with flash attention)
-  double gathered_bytes = 0;      // inputs gathered over tp for one layer, where sequence parallelism shards them
+  double gathered_bytes = 0;      // inputs gathered over tp for one layer, where sequence parallelism shards them (M7)
 };
 
 LayerActivations layer_activations(const spec::Job& job, const spec::Coefficients& k, const LayerShape& shape);

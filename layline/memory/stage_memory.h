@@ -1,7 +1,7 @@
 // Bytes of one rank of a pipeline stage at the moment it needs most, every byte with its name.
 //
 // Two moments are walked: the backward pass with the most micro-batches in flight (on the last stage, the loss), and
-// the optimizer step. The larger one is the peak. The terms are equations M1–M12 of docs/model.md.
+// the optimizer step. The larger one is the peak. The terms are equations M3 to M12 of docs/model.md.
 #pragma once
 
 #include <array>
@@ -17,17 +17,17 @@
 namespace layline::memory {
 
 enum class Term {
-  kWeights,
-  kGradients,
-  kOptimizer,
-  kActivations,
-  kTransient,      // working set of the layer that is being computed, recomputed or differentiated
-  kLogits,
-  kPipeline,       // stage inputs and outputs that wait to be sent or used
-  kCommunication,  // reduction buckets, gathered parameters
-  kOptimizerStep,  // temporaries of the step (only where the step is the peak)
-  kReserve,        // allocator cache and fragmentation
-  kContext,        // outside the allocator
+  kWeights,        // M3
+  kGradients,      // M3
+  kOptimizer,      // M3
+  kActivations,    // M6
+  kTransient,      // working set of the layer that is being computed, recomputed or differentiated (M7)
+  kLogits,         // M8
+  kPipeline,       // stage inputs and outputs that wait to be sent or used (M9)
+  kCommunication,  // reduction buckets, gathered parameters (M10)
+  kOptimizerStep,  // temporaries of the step (only where the step is the peak; M11)
+  kReserve,        // allocator cache and fragmentation (M12)
+  kContext,        // outside the allocator (M12)
   kCount
 };
 inline constexpr size_t kNumTerms = static_cast<size_t>(Term::kCount);
