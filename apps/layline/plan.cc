@@ -66,11 +66,16 @@ std::string text_of(const spec::Job& job, const layout::Layout& layout) {
   return layout::to_text(layout, layout::text_defaults(job.engine));
 }
 
-base::TextTable layout_table() {
+bool is_measured(const Plan& plan) {
+  return std::any_of(plan.best.begin(), plan.best.end(),
+                     [](const PricedLayout& entry) { return entry.measured_seconds.has_value(); });
+}
+
+base::TextTable layout_table(bool measured) {
   return base::TextTable({{.title = ""},
                           {.title = "layout", .can_shorten = true},
                           {.title = "step s", .align = base::Align::kRight},
-                          {.title = "real s", .align = base::Align::kRight},
+                          {.title = measured ? "real s" : "", .align = base::Align::kRight},
                           {.title = "MFU %", .align = base::Align::kRight},
                           {.title = "tok/s/GPU", .align = base::Align::kRight, .drop_priority = 2},
                           {.title = "GiB", .align = base::Align::kRight},
@@ -93,7 +98,7 @@ void add_row(base::TextTable& table, const spec::Job& job, const std::string& ma
 }
 
 std::string best_text(const spec::Job& job, const Plan& plan, const PlanFlags& flags) {
-  base::TextTable table = layout_table();
+  base::TextTable table = layout_table(is_measured(plan));
   for (size_t i = 0; i < plan.best.size(); ++i) add_row(table, job, fmt::format("{}", i + 1), plan.best[i]);
   if (plan.default_layout) add_row(table, job, "-", *plan.default_layout);
   std::string text = table.render(text_style());
@@ -103,9 +108,7 @@ std::string best_text(const spec::Job& job, const Plan& plan, const PlanFlags& f
                         plan.default_layout->price.fits ? fmt::format(", {} slower", base::format_percent(slower, 0))
                                                         : "; it does not fit");
   }
-  const bool measured = std::any_of(plan.best.begin(), plan.best.end(),
-                                    [](const PricedLayout& entry) { return entry.measured_seconds.has_value(); });
-  if (measured) text += "real s: measured in a published run of this very job; such layouts are ranked by it.\n";
+  if (is_measured(plan)) text += "real s: measured in a published run of this very job; such layouts are ranked by it.\n";
   text += "\nWhy the first wins:\n";
   for (const std::string& reason : search::reasons_to_win(job, plan)) text += fmt::format("  {}\n", reason);
   const double tokens = positive_number(flags.tokens, "--tokens");

@@ -9,13 +9,18 @@ namespace {
 
 using layout::Layout;
 
-void add_other_splits(const spec::Job& job, const Layout& base, std::vector<Layout>& candidates) {
+// Those that are faster; where layers divide evenly most splits are the same.
+void add_other_splits(const spec::Job& job, const PricedLayout& entry, cost::Pricer& pricer,
+                      std::vector<Layout>& candidates) {
+  const Layout& base = entry.layout;
   if (base.pp == 1) return;
   for (const layout::SplitKind split : job.engine.splits) {
     if (split == base.split || split == layout::SplitKind::kExplicit) continue;
     Layout layout = base;
     layout.split = split;
-    if (layout::is_legal(layout, job)) candidates.push_back(layout);
+    constexpr double kNoticeable = 1 - 1e-6;
+    if (!layout::is_legal(layout, job)) continue;
+    if (pricer.price(layout).step_seconds < kNoticeable * entry.price.step_seconds) candidates.push_back(layout);
   }
 }
 
@@ -49,7 +54,7 @@ void refine(const spec::Job& job, const layout::LayoutConstraints& fix, size_t t
             std::vector<PricedLayout>& best) {
   std::vector<Layout> candidates;
   for (const PricedLayout& entry : best) {
-    if (!fix.split) add_other_splits(job, entry.layout, candidates);
+    if (!fix.split) add_other_splits(job, entry, pricer, candidates);
     if (!fix.checkpointing) add_partial_checkpointing(job, entry.layout, pricer, candidates);
   }
   for (const Layout& layout : candidates) {
