@@ -1,4 +1,5 @@
-// How many activations a pipeline rank holds at most: closed forms of what the checker counts in the instruction lists.
+// How many activations a pipeline rank holds at most: closed forms of what the checker counts in the instruction lists
+// (docs/model.md, S1).
 #pragma once
 
 #include <cstdint>

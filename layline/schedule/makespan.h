@@ -5,7 +5,7 @@
 //   Makespan span = makespan(ScheduleKind::kOneFOneB, {.pp = pp, .micro_batches = m}, runs, {.seconds = c});
 //
 // Where `exact` is said it is what simulate() gives for make_schedule()'s lists; elsewhere the bounds hold what
-// simulate() gives. Both are checked against the simulation by properties.
+// simulate() gives. Both are checked against the simulation by properties. docs/model.md has them as S2 to S6.
 //
 // With F, B the forward and backward seconds of a stage, T = F + B, W the weight part of B, p stages, m micro-batches,
 // c the seconds of a message beside the computation:

@@ -1,4 +1,4 @@
-// The exact time of 1F1B with unequal stages.
+// The exact time of 1F1B with unequal stages (docs/model.md, S3).
 //
 // The lists are a graph of computations with two kinds of edges: the next instruction of the rank, and a message. The
 // step's time is its longest path from the first forward to the last backward of rank 0. Rank i has q = min(p − i, m)
