@@ -49,8 +49,8 @@ TEST_F(BadInput, IsSaidOfMissingAndLeftoverArguments) {
 
 TEST_F(BadInput, IsSaidOfNumbersOutOfRange) {
   for (const char* flag : {"--gpus", "--global-batch", "--seq-len"}) {
-    for (const char* value : {"0", "-8", "nan", "inf", "1e400", "99999999999999999999", "9223372036854775807", "8x", "''",
-                              "1.5"}) {
+    for (const char* value :
+         {"0", "-8", "nan", "inf", "1e400", "99999999999999999999", "9223372036854775807", "8x", "''", "1.5"}) {
       SCOPED_TRACE(std::string(flag) + " " + value);
       expect_error(layline("plan " + job_with(flag, value)), {});
     }
@@ -73,8 +73,8 @@ TEST_F(BadInput, IsSaidOfGpusThatAreNotWholeNodes) {
 }
 
 TEST_F(BadInput, IsSaidOfLayoutTexts) {
-  for (const char* text : {"tp", "tp0", "tp-1", "tp2 tp2", "tq2", "ckpt=some", "zero9", "sched=2f2b", "tp99999999999999999999",
-                           "pp2 split=3", "tp3 pp7", "''", "dp2,tp2"}) {
+  for (const char* text : {"tp", "tp0", "tp-1", "tp2 tp2", "tq2", "ckpt=some", "zero9", "sched=2f2b",
+                           "tp99999999999999999999", "pp2 split=3", "tp3 pp7", "''", "dp2,tp2"}) {
     SCOPED_TRACE(text);
     expect_error(layline("explain " + kPaperJob + " --layout \"" + text + "\""), {"--layout"});
   }

@@ -22,12 +22,13 @@ std::set<std::string> keys(const json& object) {
 }
 
 void expect_keys(const json& object, const std::vector<std::string>& wanted) {
-  for (const std::string& key : wanted) EXPECT_TRUE(object.contains(key)) << key << " in " << object.dump().substr(0, 300);
+  for (const std::string& key : wanted)
+    EXPECT_TRUE(object.contains(key)) << key << " in " << object.dump().substr(0, 300);
 }
 
-const std::vector<std::string> kLayoutKeys = {
-    "layout", "predicted_step_seconds", "relative_error_bar", "mfu", "tokens_per_second_per_gpu",
-    "peak_memory_bytes_by_stage", "margin_bytes", "fit_probability", "breakdown_seconds"};
+const std::vector<std::string> kLayoutKeys = {"layout",       "predicted_step_seconds",    "relative_error_bar",
+                                              "mfu",          "tokens_per_second_per_gpu", "peak_memory_bytes_by_stage",
+                                              "margin_bytes", "fit_probability",           "breakdown_seconds"};
 
 // Characters as a terminal shows them: UTF-8 continuation bytes take no column.
 size_t columns_of(const std::string& line) {
@@ -57,8 +58,8 @@ TEST_F(Plan, WritesJsonWithTheAgreedKeys) {
   const Result result = layline("plan --json --top 4 " + kPaperJob);
   ASSERT_EQ(result.code, 0) << result.err;
   const json plan = json::parse(result.out);
-  expect_keys(plan, {"schema_version", "job", "engine", "calibration", "num_legal", "num_fit", "search_seconds", "layouts",
-                     "default_layout", "nearest_misses"});
+  expect_keys(plan, {"schema_version", "job", "engine", "calibration", "num_legal", "num_fit", "search_seconds",
+                     "layouts", "default_layout", "nearest_misses"});
   EXPECT_EQ(plan["schema_version"], 1);
   EXPECT_EQ(plan["engine"], "aleph-scaling");
   ASSERT_EQ(plan["layouts"].size(), 4u);
@@ -103,7 +104,8 @@ TEST_F(Plan, AddsDaysAndDollars) {
 }
 
 TEST_F(Plan, ExitsWithThreeAndReasonsWhenNothingFits) {
-  const std::string job = "--model llama-65b --cluster a100-40gb --gpus 8 --global-batch 64 --seq-len 2048 --engine aleph-scaling";
+  const std::string job =
+      "--model llama-65b --cluster a100-40gb --gpus 8 --global-batch 64 --seq-len 2048 --engine aleph-scaling";
   const Result text = layline("plan " + job);
   EXPECT_EQ(text.code, 3);
   EXPECT_TRUE(has(text.out, "No layout fits")) << text.out;

@@ -17,7 +17,7 @@
 namespace layline::test {
 
 struct Result {
-  int code = -1;       // exit code; 128 + signal when a signal ended the shell
+  int code = -1;  // exit code; 128 + signal when a signal ended the shell
   std::string out;
   std::string err;
 };
@@ -73,7 +73,8 @@ inline void expect_error(const Result& result, const std::vector<std::string>& p
   EXPECT_EQ(result.out, "");
   EXPECT_EQ(result.err.rfind("error: ", 0), 0u) << result.err;
   EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << result.err;
-  for (const std::string& part : parts) EXPECT_TRUE(has(result.err, part)) << "want \"" << part << "\" in: " << result.err;
+  for (const std::string& part : parts)
+    EXPECT_TRUE(has(result.err, part)) << "want \"" << part << "\" in: " << result.err;
 }
 
 inline const std::string kPaperJob =

@@ -10,9 +10,9 @@
 namespace layline::search {
 
 struct BruteForce {
-  std::vector<PricedLayout> legal;   // all of them, priced
-  std::vector<PricedLayout> fitting; // fastest first
-  std::vector<PricedLayout> front;   // of fitting, what no other beats in time and memory
+  std::vector<PricedLayout> legal;    // all of them, priced
+  std::vector<PricedLayout> fitting;  // fastest first
+  std::vector<PricedLayout> front;    // of fitting, what no other beats in time and memory
 };
 
 // What a search leaves out on purpose unless it is fixed (see enumerate.h).

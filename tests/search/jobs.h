@@ -44,15 +44,19 @@ inline spec::Job any_job() {
 }
 
 inline layout::LayoutConstraints any_constraints() {
-  const std::vector<std::string> words = {"dp4",  "tp1",   "tp2",  "tp4",       "pp1",           "pp2",       "pp4",
-                                          "mb1",  "mb2",   "cp2",  "vp1",       "vp2",           "sp",        "sp0",
-                                          "zero0", "zero1", "zero3", "hsdp2",    "ckpt=none",     "ckpt=full", "sched=gpipe",
-                                          "sched=zb", "split=uniform", "split=balanced", "attn=unfused", "norm=unfused"};
+  const std::vector<std::string> words = {
+      "dp4",          "tp1",         "tp2",         "tp4",      "pp1",           "pp2",
+      "pp4",          "mb1",         "mb2",         "cp2",      "vp1",           "vp2",
+      "sp",           "sp0",         "zero0",       "zero1",    "zero3",         "hsdp2",
+      "ckpt=none",    "ckpt=full",   "sched=gpipe", "sched=zb", "split=uniform", "split=balanced",
+      "attn=unfused", "norm=unfused"};
   const auto count = *rc::gen::element<size_t>(0, 0, 1, 1, 2, 3);
   std::string text, used;
   for (size_t i = 0; i < count; ++i) {
     const std::string word = *rc::gen::elementOf(words);
-    const std::string kind = word.substr(0, 2) == "hs" ? "ze" : word.substr(0, 2) == "sp" && word[2] == 'l' ? "=s" : word.substr(0, 2);
+    const std::string kind = word.substr(0, 2) == "hs"                     ? "ze"
+                             : word.substr(0, 2) == "sp" && word[2] == 'l' ? "=s"
+                                                                           : word.substr(0, 2);
     if (used.find(kind + ",") != std::string::npos) continue;
     used += kind + ",";
     text += word + " ";
