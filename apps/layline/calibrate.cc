@@ -1,6 +1,6 @@
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
 #include <optional>
 
 #include "apps/layline/command.h"
@@ -21,9 +21,9 @@ struct CalibrateFlags {
 };
 
 std::string summary(const spec::Calibration& calibration) {
-  std::string text = fmt::format("{}: {} timed runs, {} verdicts\n", calibration.name,
-                                 base::format_count(calibration.num_timed_runs),
-                                 base::format_count(calibration.num_verdict_runs));
+  std::string text =
+      fmt::format("{}: {} timed runs, {} verdicts\n", calibration.name, base::format_count(calibration.num_timed_runs),
+                  base::format_count(calibration.num_verdict_runs));
   text += fmt::format("step time in sample: mean {}, median {}\n",
                       base::format_percent(calibration.mean_abs_relative_error),
                       base::format_percent(calibration.median_abs_relative_error));

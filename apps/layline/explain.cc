@@ -1,3 +1,5 @@
+#include "layline/search/explain.h"
+
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -13,7 +15,6 @@
 #include "layline/base/units.h"
 #include "layline/layout/layout_text.h"
 #include "layline/layout/legality.h"
-#include "layline/search/explain.h"
 
 namespace layline::app {
 namespace {
@@ -85,21 +86,26 @@ std::string stages_table(const Explanation& e) {
   for (size_t term = 0; term < memory::kNumTerms; ++term) {
     const auto used = [&](size_t i) { return e.stages[i].memory.bytes[term] != 0; };
     if (std::none_of(shown.begin(), shown.end(), used)) continue;
-    add(spaced(memory::kTermNames[term]),
+    add(
+        spaced(memory::kTermNames[term]),
         [&](const cost::StagePrice& stage) { return base::format_gib(stage.memory.bytes[term]); },
         base::bar(fullest.bytes[term] / fullest.total(), kBarCells, text_style()));
   }
   add("total", [](const cost::StagePrice& stage) { return base::format_gib(stage.memory.total()); }, "");
   add("layers", [](const cost::StagePrice& stage) { return fmt::format("{}", stage.group.num_layers); }, "");
-  add("forward ms", [](const cost::StagePrice& stage) { return fmt::format("{:.1f}", stage.forward_seconds * 1e3); }, "");
-  add("backward ms", [](const cost::StagePrice& stage) { return fmt::format("{:.1f}", stage.backward_seconds * 1e3); }, "");
+  add(
+      "forward ms", [](const cost::StagePrice& stage) { return fmt::format("{:.1f}", stage.forward_seconds * 1e3); },
+      "");
+  add(
+      "backward ms", [](const cost::StagePrice& stage) { return fmt::format("{:.1f}", stage.backward_seconds * 1e3); },
+      "");
   return table.render(text_style());
 }
 
 std::string losses_text(const Explanation& e) {
-  std::string text = fmt::format("MFU {}: {} of model FLOPs at peak in a step of {}. Lost to:\n",
-                                 base::format_percent(e.mfu), base::format_seconds(e.ideal_seconds),
-                                 base::format_seconds(e.priced.price.step_seconds));
+  std::string text =
+      fmt::format("MFU {}: {} of model FLOPs at peak in a step of {}. Lost to:\n", base::format_percent(e.mfu),
+                  base::format_seconds(e.ideal_seconds), base::format_seconds(e.priced.price.step_seconds));
   base::TextTable table({{.title = ""}, {.title = "points", .align = base::Align::kRight}, {.title = ""}});
   for (const search::Loss& loss : e.losses) {
     std::string what = spaced(loss.what);
@@ -123,7 +129,8 @@ std::string comparison_text(const spec::Job& job, const Explanation& first, cons
                            {.title = "that - this", .align = base::Align::kRight}});
     double a = 0, b = 0;
     for (const search::Difference& row : rows) {
-      table.add_row({spaced(row.what), fmt::format("{:.3f}", row.first / unit), fmt::format("{:.3f}", row.second / unit),
+      table.add_row({spaced(row.what), fmt::format("{:.3f}", row.first / unit),
+                     fmt::format("{:.3f}", row.second / unit),
                      fmt::format("{:+.3f}", (row.second - row.first) / unit)});
       a += row.first;
       b += row.second;
@@ -174,10 +181,11 @@ void run_explain(const ExplainFlags& flags) {
   }
   const cost::StepPrice& price = explanation.priced.price;
   std::string text = job_title(job) + "\n";
-  text += fmt::format("{} · {} a step · {} tok/s/GPU · {}\n", layout::to_text(layout, layout::text_defaults(job.engine)),
-                      base::format_seconds(price.step_seconds),
-                      base::format_number(job.tokens_per_step() / price.step_seconds / static_cast<double>(job.num_gpus)),
-                      calibration_title(job));
+  text +=
+      fmt::format("{} · {} a step · {} tok/s/GPU · {}\n", layout::to_text(layout, layout::text_defaults(job.engine)),
+                  base::format_seconds(price.step_seconds),
+                  base::format_number(job.tokens_per_step() / price.step_seconds / static_cast<double>(job.num_gpus)),
+                  calibration_title(job));
   text += fmt::format("{} of {} GiB · fits with probability {}\n\n", base::format_gib(price.peak_memory_bytes),
                       base::format_gib(price.capacity_bytes), base::format_percent(price.fit_probability, 0));
   text += seconds_table(explanation) + "\n" + stages_table(explanation) + "\n" + losses_text(explanation);

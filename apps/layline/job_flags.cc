@@ -31,7 +31,8 @@ void add_job_flags(CLI::App& command, JobFlags& flags) {
   command.add_option("--seq-len", flags.sequence_length, "tokens a sequence")->required();
   command.add_option("--engine", flags.engine, "training framework: shipped name or file")->capture_default_str();
   command.add_option("--precision", flags.precision, "bf16, fp16, fp8 or fp32")->capture_default_str();
-  command.add_option("--calibration", flags.calibration, "calibration file or name, or none (default: the shipped one)");
+  command.add_option("--calibration", flags.calibration,
+                     "calibration file or name, or none (default: the shipped one)");
 }
 
 spec::Job make_job(const JobFlags& flags) {
@@ -64,9 +65,9 @@ std::string calibration_title(const spec::Job& job) {
 }
 
 std::string job_command_line(const JobFlags& flags) {
-  std::string line = fmt::format("--model {} --cluster {} --gpus {} --global-batch {} --seq-len {} --engine {}",
-                                 flags.model, flags.cluster, flags.gpus, flags.global_batch, flags.sequence_length,
-                                 flags.engine);
+  std::string line =
+      fmt::format("--model {} --cluster {} --gpus {} --global-batch {} --seq-len {} --engine {}", flags.model,
+                  flags.cluster, flags.gpus, flags.global_batch, flags.sequence_length, flags.engine);
   if (flags.precision != "bf16") line += " --precision " + flags.precision;
   if (!flags.calibration.empty()) line += " --calibration " + flags.calibration;
   return line;

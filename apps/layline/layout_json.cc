@@ -22,8 +22,7 @@ ordered_json json_of(const spec::Job& job, const search::PricedLayout& priced) {
   if (priced.measured_seconds) json["measured_step_seconds"] = *priced.measured_seconds;
   json["relative_error_bar"] = job.calibration.relative_error_bar;
   json["mfu"] = cost::model_flops_utilization(job, price.step_seconds);
-  json["tokens_per_second_per_gpu"] =
-      job.tokens_per_step() / price.step_seconds / static_cast<double>(job.num_gpus);
+  json["tokens_per_second_per_gpu"] = job.tokens_per_step() / price.step_seconds / static_cast<double>(job.num_gpus);
   json["peak_memory_bytes_by_stage"] = ordered_json::array();
   cost::Pricer pricer(job);
   for (const cost::StagePrice& stage : pricer.stages(priced.layout)) {

@@ -1,6 +1,6 @@
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <exception>
 
@@ -13,8 +13,9 @@ int run(int argc, char** argv) {
   CLI::App app("Layline finds the parallel layout that trains a large language model fastest, and says why.");
   app.set_version_flag("--version", "layline 0.1.0");
   app.require_subcommand(1);
-  app.footer("Start with: layline plan --model llama-13b --cluster a100-80gb --gpus 64 --global-batch 2048 "
-             "--seq-len 2048 --engine aleph-scaling");
+  app.footer(
+      "Start with: layline plan --model llama-13b --cluster a100-80gb --gpus 64 --global-batch 2048 "
+      "--seq-len 2048 --engine aleph-scaling");
   layline::app::add_plan(app);
   layline::app::add_explain(app);
   layline::app::add_validate(app);

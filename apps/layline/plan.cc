@@ -91,8 +91,8 @@ void add_row(base::TextTable& table, const spec::Job& job, const std::string& ma
   const double tokens = job.tokens_per_step() / seconds / static_cast<double>(job.num_gpus);
   table.add_row({mark, text_of(job, priced.layout), fmt::format("{:.4g}", price.step_seconds),
                  priced.measured_seconds ? fmt::format("{:.4g}", *priced.measured_seconds) : "",
-                 base::format_percent_number(cost::model_flops_utilization(job, seconds)),
-                 base::format_number(tokens), base::format_gib(price.peak_memory_bytes),
+                 base::format_percent_number(cost::model_flops_utilization(job, seconds)), base::format_number(tokens),
+                 base::format_gib(price.peak_memory_bytes),
                  base::bar(price.peak_memory_bytes / price.capacity_bytes, 12, text_style(), true),
                  base::format_gib(price.capacity_bytes - price.peak_memory_bytes)});
 }
@@ -108,7 +108,8 @@ std::string best_text(const spec::Job& job, const Plan& plan, const PlanFlags& f
                         plan.default_layout->price.fits ? fmt::format(", {} slower", base::format_percent(slower, 0))
                                                         : "; it does not fit");
   }
-  if (is_measured(plan)) text += "real s: measured in a published run of this very job; such layouts are ranked by it.\n";
+  if (is_measured(plan))
+    text += "real s: measured in a published run of this very job; such layouts are ranked by it.\n";
   text += "\nWhy the first wins:\n";
   for (const std::string& reason : search::reasons_to_win(job, plan)) text += fmt::format("  {}\n", reason);
   const double tokens = positive_number(flags.tokens, "--tokens");
@@ -182,7 +183,8 @@ nlohmann::ordered_json json_of_plan(const spec::Job& job, const Plan& plan, cons
   const double tokens = positive_number(flags.tokens, "--tokens");
   if (tokens > 0 && !plan.best.empty()) {
     const Bill bill = bill_of(job, known_seconds(plan.best.front()), tokens, dollars_of(flags.dollars));
-    json["training"] = {{"tokens", tokens}, {"days", bill.days}, {"gpu_hours", bill.gpu_hours}, {"dollars", bill.dollars}};
+    json["training"] = {
+        {"tokens", tokens}, {"days", bill.days}, {"gpu_hours", bill.gpu_hours}, {"dollars", bill.dollars}};
   }
   return json;
 }
@@ -191,8 +193,8 @@ void run_plan(const PlanFlags& flags) {
   const spec::Job job = make_job(flags.job);
   positive_number(flags.tokens, "--tokens");
   dollars_of(flags.dollars);
-  const Plan plan = search::find_plan(job, {.fix = layout::parse_constraints(flags.fix, "--fix"),
-                                            .top = static_cast<size_t>(flags.top)});
+  const Plan plan = search::find_plan(
+      job, {.fix = layout::parse_constraints(flags.fix, "--fix"), .top = static_cast<size_t>(flags.top)});
   if (flags.json) {
     print(json_text(json_of_plan(job, plan, flags)));
   } else {

@@ -34,7 +34,8 @@ std::string summary(const ShippedSpec& shipped) {
     case SpecKind::kGpu: {
       const spec::Gpu g = spec::parse_gpu(shipped.json, where);
       const double peak = std::max(g.bf16_flops_per_second, g.fp16_flops_per_second);
-      return fmt::format("{}, {:.0f} TFLOP/s 16 bit dense, {} GiB", g.title, peak / 1e12, base::format_gib(g.memory_bytes));
+      return fmt::format("{}, {:.0f} TFLOP/s 16 bit dense, {} GiB", g.title, peak / 1e12,
+                         base::format_gib(g.memory_bytes));
     }
     case SpecKind::kCluster: {
       const spec::Cluster c = spec::parse_cluster(shipped.json, where);
@@ -66,16 +67,24 @@ void list(bool json) {
   print(table.render(text_style()));
 }
 
-void show(const std::string& name) {
-  std::vector<std::string> names;
-  bool found = false;
+// The file as it is, so that it can be a template. A cluster and its GPU share a name: then the kind must be said.
+void show(const std::string& name, const std::string& kind) {
+  std::vector<std::string> names, kinds;
+  std::string_view json;
   for (const ShippedSpec& shipped : spec::shipped_specs()) {
     names.emplace_back(shipped.name);
-    if (shipped.name != name) continue;
-    found = true;
-    print(fmt::format("{} {}\n{}", kind_name(shipped.kind), shipped.name, shipped.json));
+    if (shipped.name != name || (!kind.empty() && kind_name(shipped.kind) != kind)) continue;
+    kinds.emplace_back(kind_name(shipped.kind));
+    json = shipped.json;
   }
-  if (!found) throw base::InputError(base::unknown_name_message("spec", name, names) + "; `layline specs list` shows all");
+  if (kinds.empty()) {
+    throw base::InputError(base::unknown_name_message(kind.empty() ? "spec" : kind, name, names) +
+                           "; `layline specs list` shows all");
+  }
+  if (kinds.size() > 1) {
+    throw base::InputError(fmt::format("\"{}\" is a {} and a {}: say which with --kind", name, kinds[0], kinds[1]));
+  }
+  print(json);
 }
 
 // A file's kind follows from the keys that only that kind has.
@@ -86,8 +95,9 @@ SpecKind kind_of(const std::string& text, const std::string& file) {
   if (has("values") && has("engine")) return SpecKind::kCalibration;
   if (has("num_layers") || has("architectures") || has("model_type")) return SpecKind::kModel;
   if (has("name") && has("title")) return SpecKind::kEngine;
-  throw base::InputError(file, "is no model, GPU, cluster, engine or calibration: none of gpus_per_node, num_sms, values, "
-                               "num_layers, architectures is there");
+  throw base::InputError(file,
+                         "is no model, GPU, cluster, engine or calibration: none of gpus_per_node, num_sms, values, "
+                         "num_layers, architectures is there");
 }
 
 void check(const std::string& file) {
@@ -127,12 +137,17 @@ void add_specs(CLI::App& app) {
   auto name = std::make_shared<std::string>();
   CLI::App* show_command = command->add_subcommand("show", "The file of one shipped spec, a template for your own");
   show_command->add_option("name", *name, "such as a100-80gb")->required();
-  show_command->callback([name] { show(*name); });
+  auto kind = std::make_shared<std::string>();
+  show_command->add_option("--kind", *kind, "model, gpu, cluster, engine or calibration, where several share the name")
+      ->check(CLI::IsMember({"model", "gpu", "cluster", "engine", "calibration"}));
+  show_command->callback([name, kind] { show(*name, *kind); });
   auto file = std::make_shared<std::string>();
   CLI::App* check_command = command->add_subcommand("check", "Whether a spec file is good");
   check_command->add_option("file", *file, "JSON file")->required();
   check_command->callback([file] { check(*file); });
-  command->footer("To describe your own card: layline specs show a100-80gb > mine.json, edit, layline specs check mine.json");
+  command->footer(
+      "To describe your own card: layline specs show a100-80gb --kind cluster > mine.json, edit, layline specs check "
+      "mine.json");
 }
 
 }  // namespace layline::app

@@ -1,7 +1,9 @@
-#include <CLI/CLI.hpp>
-#include <fmt/format.h>
-#include <nlohmann/json.hpp>
+#include "layline/calibrate/validate.h"
 
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "apps/layline/command.h"
@@ -10,7 +12,6 @@
 #include "layline/base/file.h"
 #include "layline/base/text_table.h"
 #include "layline/base/units.h"
-#include "layline/calibrate/validate.h"
 #include "layline/runs/csv.h"
 
 namespace layline::app {
@@ -183,7 +184,8 @@ void add_validate(CLI::App& app) {
   CLI::App* command = app.add_subcommand("validate", "Predict recorded runs and score the predictions");
   command->add_option("runs", flags->files, "run records (CSV)")->required()->type_name("RUNS.csv");
   command->add_option("--engine", flags->engine, "engine of all runs, instead of the engine column");
-  command->add_option("--calibration", flags->calibration, "calibration file or name, or none (default: the shipped ones)");
+  command->add_option("--calibration", flags->calibration,
+                      "calibration file or name, or none (default: the shipped ones)");
   command->add_option("--leave-out", flags->leave_out, "refit without the sweep, or model, that is scored")
       ->check(CLI::IsMember({"none", "sweep", "model"}));
   command->add_option("--predictions", flags->predictions, "write the runs with their predictions to this CSV");

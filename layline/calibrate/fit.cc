@@ -31,8 +31,8 @@ Fit applied(const Unknowns& unknowns, const Fit& base, const double* values) {
   return result;
 }
 
-// Cauchy's loss as a residual: its square is quadratic for small errors and grows as a logarithm for large ones, so that
-// runs that do not fit with the rest hardly pull.
+// Cauchy's loss as a residual: its square is quadratic for small errors and grows as a logarithm for large ones, so
+// that runs that do not fit with the rest hardly pull.
 double robust(double x) { return std::copysign(std::sqrt(std::log1p(x * x)), x); }
 
 // log Φ(x), accurate far into the tail.
@@ -212,16 +212,18 @@ Fit fit(const std::vector<Observation>& runs, const Fit& base, const FitOptions&
   if (!remembered.empty()) {
     Unknowns unknowns = unknowns_of(spec::CoefficientClass::kMemory);
     unknowns.with_sigma = true;
-    result = solve(unknowns, result,
-                   [&](const Fit& f, std::vector<double>& r) { memory_residuals(remembered, f, options.memory_sigma, r); },
-                   static_cast<int>(remembered.size()), options.max_iterations);
+    result = solve(
+        unknowns, result,
+        [&](const Fit& f, std::vector<double>& r) { memory_residuals(remembered, f, options.memory_sigma, r); },
+        static_cast<int>(remembered.size()), options.max_iterations);
   }
   if (!timed.empty()) {
     // From a wide scale to the real one, so that a far start does not take every run for an outlier.
     for (const double scale : {16.0, 4.0, 1.0}) {
-      result = solve(unknowns_of(spec::CoefficientClass::kTime), result,
-                     [&](const Fit& f, std::vector<double>& r) { time_residuals(timed, f, scale * options.time_sigma, r); },
-                     static_cast<int>(timed.size()), options.max_iterations, scale > 4);
+      result = solve(
+          unknowns_of(spec::CoefficientClass::kTime), result,
+          [&](const Fit& f, std::vector<double>& r) { time_residuals(timed, f, scale * options.time_sigma, r); },
+          static_cast<int>(timed.size()), options.max_iterations, scale > 4);
     }
   }
   return result;

@@ -15,8 +15,8 @@ namespace layline::calibrate {
 // Bytes of the asked rank in the asked sense, from the stages of a priced layout.
 double memory_of(const std::vector<cost::StagePrice>& stages, MemoryRank rank, MemoryKind kind);
 
-MemoryRank memory_rank_of(const runs::RunRecord& record);   // max where the record does not say
-MemoryKind memory_kind_of(const runs::RunRecord& record);   // allocated where the record does not say
+MemoryRank memory_rank_of(const runs::RunRecord& record);  // max where the record does not say
+MemoryKind memory_kind_of(const runs::RunRecord& record);  // allocated where the record does not say
 
 struct Prediction {
   double step_seconds = 0;
@@ -24,8 +24,8 @@ struct Prediction {
   double first_stage_bytes = 0, last_stage_bytes = 0, max_bytes = 0;  // as the record's memory_kind says
   Verdict verdict = Verdict::kIllegal;
   double fit_probability = 0;
-  double margin_bytes = 0;    // capacity - peak, everything included
-  std::string reason;         // why illegal or not predicted
+  double margin_bytes = 0;  // capacity - peak, everything included
+  std::string reason;       // why illegal or not predicted
 };
 
 // Prices a legal layout with a calibration's error bar.

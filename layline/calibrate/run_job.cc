@@ -75,8 +75,8 @@ spec::Model model_of(const runs::RunRecord& r) {
   model.num_heads = *r.heads;
   model.num_kv_heads = r.kv_heads.value_or(*r.heads);
   model.head_size = *r.hidden / std::max<int64_t>(1, *r.heads);
-  model.mlp = r.mlp == "swiglu" ? spec::Mlp::kSwiglu
-                                : (r.mlp == "squared-relu" ? spec::Mlp::kSquaredRelu : spec::Mlp::kGelu);
+  model.mlp =
+      r.mlp == "swiglu" ? spec::Mlp::kSwiglu : (r.mlp == "squared-relu" ? spec::Mlp::kSquaredRelu : spec::Mlp::kGelu);
   model.ffn_hidden = r.ffn_hidden.value_or(4 * *r.hidden);
   model.vocab = *r.vocab;
   const bool llama = model.mlp == spec::Mlp::kSwiglu;
@@ -103,9 +103,9 @@ layout::Layout layout_of(const runs::RunRecord& r, const spec::Engine& engine, i
   layout.schedule = layout.vp > 1 ? spec::ScheduleKind::kInterleaved : spec::ScheduleKind::kOneFOneB;
   layout.split = engine.default_split;
   layout.attention = attention_of(r, engine);
-  layout.norm = r.norm_kernel.empty() ? engine.default_norm
-                                      : (r.norm_kernel == "fused" ? spec::NormKernel::kFused
-                                                                  : spec::NormKernel::kUnfused);
+  layout.norm = r.norm_kernel.empty()
+                    ? engine.default_norm
+                    : (r.norm_kernel == "fused" ? spec::NormKernel::kFused : spec::NormKernel::kUnfused);
   return layout;
 }
 

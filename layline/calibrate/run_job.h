@@ -11,14 +11,14 @@
 namespace layline::calibrate {
 
 struct RunJob {
-  spec::Job job;           // without a calibration (analytic defaults)
+  spec::Job job;  // without a calibration (analytic defaults)
   layout::Layout layout;
   std::string engine_name;
 };
 
 struct RunJobOrReason {
   std::optional<RunJob> run;
-  std::string reason;      // why the record cannot be priced; empty when it can
+  std::string reason;  // why the record cannot be priced; empty when it can
 };
 
 // Builds both from the record's columns. `engine_override` replaces the engine column when not empty. A record that

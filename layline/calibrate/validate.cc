@@ -24,11 +24,11 @@ constexpr double kBarShare = 0.91;
 struct Entry {
   const runs::RunRecord* record = nullptr;
   std::string sweep;
-  std::string key;                  // engine and GPU family: whose calibration it shares
+  std::string key;  // engine and GPU family: whose calibration it shares
   std::shared_ptr<spec::Job> job;
   layout::Layout layout;
-  std::string reason;               // why it is not scored
-  bool priced = false;              // legal and complete
+  std::string reason;   // why it is not scored
+  bool priced = false;  // legal and complete
 };
 
 std::string job_key(const spec::Job& job, const runs::RunRecord& r) {
@@ -114,8 +114,7 @@ void predict_all(const std::vector<size_t>& members, const std::vector<Entry>& e
     with_sigma->calibration.memory_relative_sigma = fit.memory_relative_sigma;
     cost::Pricer pricer(with_sigma, fit.coefficients);
     for (const size_t i : indices) {
-      runs[i].prediction =
-          predict(pricer, entries[i].layout, memory_kind_of(*entries[i].record), error_bar);
+      runs[i].prediction = predict(pricer, entries[i].layout, memory_kind_of(*entries[i].record), error_bar);
     }
   }
 }
@@ -137,7 +136,9 @@ bool has_seen(const spec::Calibration& calibration, const Entry& entry, LeaveOut
   for (const spec::LeftOutError& seen : calibration.left_out) {
     if (seen.name == entry.sweep || seen.name == entry.record->model) return true;
   }
-  const auto part = [&](const std::string& key) { return leave_out == LeaveOut::kModel ? key.substr(0, key.find(',')) : key; };
+  const auto part = [&](const std::string& key) {
+    return leave_out == LeaveOut::kModel ? key.substr(0, key.find(',')) : key;
+  };
   const std::string own = part(spec::measured_job_key(*entry.job));
   return std::any_of(calibration.measured.begin(), calibration.measured.end(),
                      [&](const spec::MeasuredJob& measured) { return part(measured.job) == own; });

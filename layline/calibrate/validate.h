@@ -14,14 +14,14 @@
 
 namespace layline::calibrate {
 
-// kSweep, kModel: what is scored is predicted by a fit to all other runs of its engine and GPU family that are given; by
-// the shipped calibration where that was fitted to nothing of it, whatever the sweep is called.
+// kSweep, kModel: what is scored is predicted by a fit to all other runs of its engine and GPU family that are given;
+// by the shipped calibration where that was fitted to nothing of it, whatever the sweep is called.
 enum class LeaveOut { kNone, kSweep, kModel };
 
 struct ValidateOptions {
   LeaveOut leave_out = LeaveOut::kNone;
-  std::string engine = "";                   // replaces the engine column when not empty
-  std::string calibration = "";              // name or file for all runs; "none"; "" = the shipped one of each
+  std::string engine = "";       // replaces the engine column when not empty
+  std::string calibration = "";  // name or file for all runs; "none"; "" = the shipped one of each
   std::function<void(size_t done, size_t total)> progress = {};  // fits done; may be empty
 };
 
@@ -30,11 +30,11 @@ struct ValidatedRun {
   std::string sweep;
   Prediction prediction;
   bool scored = false;
-  std::string reason;      // why it is not scored, or predicted illegal; else empty
+  std::string reason;  // why it is not scored, or predicted illegal; else empty
 };
 
 struct Validation {
-  std::vector<ValidatedRun> runs;       // in the order of the tables
+  std::vector<ValidatedRun> runs;  // in the order of the tables
   Scores overall;
   std::map<std::string, Scores> sweeps;
 };
@@ -42,8 +42,8 @@ struct Validation {
 Validation validate(const std::vector<runs::RunTable>& tables, const ValidateOptions& options);
 
 struct CalibrateOptions {
-  std::string engine = "";     // name, alias or file: learn from the runs whose engine column says so, or is empty
-  std::string gpu = "";        // and from those on this GPU's family; "": the family of the first such run
+  std::string engine = "";  // name, alias or file: learn from the runs whose engine column says so, or is empty
+  std::string gpu = "";     // and from those on this GPU's family; "": the family of the first such run
   LeaveOut leave_out = LeaveOut::kSweep;
   std::function<void(size_t done, size_t total)> progress = {};
 };

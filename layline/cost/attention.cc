@@ -9,8 +9,8 @@ namespace layline::cost {
 namespace {
 
 struct Problem {
-  double scores;       // elements of the full score matrices on this rank
-  double full_flops;   // QKᵀ and PV, whole matrix
+  double scores;      // elements of the full score matrices on this rank
+  double full_flops;  // QKᵀ and PV, whole matrix
 };
 
 Problem problem_of(const spec::Job& job, const memory::LayerShape& shape) {

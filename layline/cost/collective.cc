@@ -10,8 +10,7 @@ double latency_of(const Machine& machine, const GroupShape& group, const LinkUse
   // A tree inside the node, one across nodes: NCCL picks the lower of ring and tree latency.
   const double intra_hops = std::log2(static_cast<double>(std::max<int64_t>(1, group.per_node)));
   const double inter_hops = std::log2(static_cast<double>(std::max<int64_t>(1, group.nodes)));
-  return use.latency_seconds + intra_hops * machine.intra_latency_seconds +
-         inter_hops * machine.inter_latency_seconds;
+  return use.latency_seconds + intra_hops * machine.intra_latency_seconds + inter_hops * machine.inter_latency_seconds;
 }
 
 double moved_seconds(const Machine& machine, const GroupShape& group, const LinkUse& use, double bytes) {
@@ -52,10 +51,10 @@ double all_gather_seconds(const Machine& machine, const GroupShape& group, const
 
 double send_seconds(const Machine& machine, int64_t stride, double efficiency, double latency_seconds, double bytes) {
   const bool inside = stride < machine.gpus_per_node;
-  const double rate = inside ? machine.intra_bytes_per_second
-                             : std::min(machine.inter_bytes_per_second_per_node /
-                                            static_cast<double>(machine.gpus_per_node),
-                                        machine.inter_bytes_per_second_per_gpu);
+  const double rate =
+      inside ? machine.intra_bytes_per_second
+             : std::min(machine.inter_bytes_per_second_per_node / static_cast<double>(machine.gpus_per_node),
+                        machine.inter_bytes_per_second_per_gpu);
   return latency_seconds + bytes / (rate * efficiency);
 }
 

@@ -22,8 +22,8 @@ double wave_efficiency(double m, double n, int num_sms) {
 
 double gemm_seconds(const Machine& machine, double m, double n, double k, double operand_bytes) {
   const double depth_efficiency = k / (k + machine.k.gemm_depth_half);
-  const double compute = 2 * m * n * k / (machine.gemm_flops_per_second * depth_efficiency *
-                                          wave_efficiency(m, n, machine.num_sms));
+  const double compute =
+      2 * m * n * k / (machine.gemm_flops_per_second * depth_efficiency * wave_efficiency(m, n, machine.num_sms));
   const double traffic = (m * k + k * n + m * n) * operand_bytes / machine.memory_bytes_per_second;
   return std::max(compute, traffic);
 }

@@ -45,14 +45,15 @@ double backward_gemms(const spec::Job& job, const Machine& machine, const Sizes&
 
 // Norms, residual stream, activation function and rope of both passes; a third of it is forward.
 double pointwise_seconds(const Machine& machine, const memory::LayerShape& shape, const Sizes& z) {
-  const double norm = shape.norm == layout::NormKernel::kFused ? machine.k.fused_norm_traffic
-                                                               : machine.k.unfused_norm_traffic;
-  const double bytes = (norm + machine.k.residual_traffic) * z.hidden / z.hidden_share +
-                       machine.k.ffn_traffic * z.ffn + machine.k.attention_width_traffic * z.query;
+  const double norm =
+      shape.norm == layout::NormKernel::kFused ? machine.k.fused_norm_traffic : machine.k.unfused_norm_traffic;
+  const double bytes = (norm + machine.k.residual_traffic) * z.hidden / z.hidden_share + machine.k.ffn_traffic * z.ffn +
+                       machine.k.attention_width_traffic * z.query;
   return z.tokens * bytes / machine.memory_bytes_per_second;
 }
 
-// The time that the host and the slowest collective handshakes need for one pass of a layer, however little the GPU does.
+// The time that the host and the slowest collective handshakes need for one pass of a layer, however little the GPU
+// does.
 double floor_seconds(const Machine& machine, const memory::LayerShape& shape) {
   const spec::Coefficients& k = machine.k;
   const double t = static_cast<double>(shape.tp);
@@ -116,8 +117,8 @@ LayerCost layer_cost(const spec::Job& job, const Machine& machine, const memory:
   } else if (shape.checkpointing == layout::Checkpointing::kSelective) {
     cost.recompute.attention = attention.forward;
     if (job.engine.selective_recomputes_norms) {
-      cost.recompute.memory_bound = machine.k.fused_norm_traffic / 3 * z.tokens * z.hidden / z.hidden_share /
-                                    machine.memory_bytes_per_second;
+      cost.recompute.memory_bound =
+          machine.k.fused_norm_traffic / 3 * z.tokens * z.hidden / z.hidden_share / machine.memory_bytes_per_second;
     }
   }
   return cost;

@@ -5,9 +5,7 @@
 namespace layline::cost {
 namespace {
 
-double sixteen_bit_peak(const spec::Gpu& gpu) {
-  return std::max(gpu.bf16_flops_per_second, gpu.fp16_flops_per_second);
-}
+double sixteen_bit_peak(const spec::Gpu& gpu) { return std::max(gpu.bf16_flops_per_second, gpu.fp16_flops_per_second); }
 
 }  // namespace
 

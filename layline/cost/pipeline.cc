@@ -13,7 +13,8 @@ double interleaved_seconds(int64_t pp, int64_t vp, int64_t micro_batches, const 
     slowest = std::max(slowest, each);
   }
   const double full = static_cast<double>(std::max(micro_batches, pp));
-  const double filling = pp > 1 ? static_cast<double>(std::min(micro_batches, pp) - 1) / static_cast<double>(pp - 1) : 0;
+  const double filling =
+      pp > 1 ? static_cast<double>(std::min(micro_batches, pp) - 1) / static_cast<double>(pp - 1) : 0;
   return full * slowest + filling * (sum - slowest) / static_cast<double>(vp);
 }
 

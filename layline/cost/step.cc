@@ -77,8 +77,8 @@ struct Pricer::State {
 const ShapePrice& Pricer::State::shape_price(const memory::LayerShape& shape) {
   const auto found = shapes.find(shape);
   if (found != shapes.end()) return found->second;
-  ShapePrice price{layer_cost(job, machine, shape), embedding_cost(job, machine, shape),
-                   head_cost(job, machine, shape), memory::layer_activations(job, machine.k, shape)};
+  ShapePrice price{layer_cost(job, machine, shape), embedding_cost(job, machine, shape), head_cost(job, machine, shape),
+                   memory::layer_activations(job, machine.k, shape)};
   return shapes.emplace(shape, price).first->second;
 }
 
@@ -102,14 +102,14 @@ double Pricer::State::send_seconds_of(const layout::Layout& layout, const memory
   if (layout.pp <= 1) return 0;
   const bool end = layout.vp == 1 && (group.has_embedding || group.has_head);
   const double transfers = static_cast<double>(layout.vp) * (end ? 2 : 4);
-  const double tokens = static_cast<double>(layout.mb) * static_cast<double>(job.sequence_length) /
-                        static_cast<double>(layout.cp);
+  const double tokens =
+      static_cast<double>(layout.mb) * static_cast<double>(job.sequence_length) / static_cast<double>(layout.cp);
   const double share = layout.sp ? static_cast<double>(layout.tp) : 1;
   const double bytes = tokens * static_cast<double>(job.model.hidden) * 2 / share;
   const int64_t stride = layout.tp * layout.cp * (job.engine.rank_order_tp_cp_dp_pp ? layout.dp : 1);
   const double latency = machine.k.p2p_latency_seconds;
-  const double one = send_seconds(machine, stride, machine.k.p2p_efficiency, latency,
-                                  job.engine.overlaps_p2p ? 0 : bytes);
+  const double one =
+      send_seconds(machine, stride, machine.k.p2p_efficiency, latency, job.engine.overlaps_p2p ? 0 : bytes);
   return transfers * (one + stall_seconds(layout));
 }
 
@@ -179,10 +179,10 @@ double Pricer::State::add_pipeline(const layout::Layout& layout, const ShapePric
     const double n = memory::stage_parameters(job.model, layout.tp, g);
     parameters = std::max(parameters, n);
     layers = std::max(layers, static_cast<double>(g.num_layers));
-    data_parallel = std::max(data_parallel, data_parallel_seconds(job, machine, layout,
-                                                                  {n, static_cast<double>(g.num_layers),
-                                                                   static_cast<double>(m), t.forward_total(),
-                                                                   t.backward_total()}));
+    data_parallel =
+        std::max(data_parallel, data_parallel_seconds(job, machine, layout,
+                                                      {n, static_cast<double>(g.num_layers), static_cast<double>(m),
+                                                       t.forward_total(), t.backward_total()}));
   }
   const double total = pipeline_seconds(layout.schedule, layout.pp, layout.vp, m, runs);
   const double steps = static_cast<double>(m);
@@ -197,15 +197,14 @@ double Pricer::State::add_pipeline(const layout::Layout& layout, const ShapePric
   price[Kind::kBubble] = total - steps * slowest.total();
   price[Kind::kDataParallel] = data_parallel;
   const double shard = layout.zero >= 1 ? static_cast<double>(memory::shard_size(layout)) : 1;
-  price[Kind::kOptimizer] =
-      machine.k.optimizer_traffic * parameters / shard / machine.memory_bytes_per_second +
-      machine.k.optimizer_latency_seconds * layers;
+  price[Kind::kOptimizer] = machine.k.optimizer_traffic * parameters / shard / machine.memory_bytes_per_second +
+                            machine.k.optimizer_latency_seconds * layers;
   price[Kind::kOther] = machine.k.step_seconds;
   return parameters;
 }
 
-// Where the step's own buffers do not fit beside what the passes left in the allocator, it frees and asks again for each
-// of them, so the cost goes with the parameters of the rank and their reduction.
+// Where the step's own buffers do not fit beside what the passes left in the allocator, it frees and asks again for
+// each of them, so the cost goes with the parameters of the rank and their reduction.
 void Pricer::State::add_memory(double peak, double parameters, StepPrice& price) const {
   price.peak_memory_bytes = peak;
   price.capacity_bytes = job.cluster.gpu.memory_bytes;
@@ -270,8 +269,8 @@ const Machine& Pricer::machine() const { return state_->machine; }
 
 double model_flops_utilization(const spec::Job& job, double step_seconds) {
   const double flops = job.model.flops_per_token(job.sequence_length) * job.tokens_per_step();
-  return flops / (step_seconds * job.cluster.gpu.peak_flops_per_second(job.precision) *
-                  static_cast<double>(job.num_gpus));
+  return flops /
+         (step_seconds * job.cluster.gpu.peak_flops_per_second(job.precision) * static_cast<double>(job.num_gpus));
 }
 
 }  // namespace layline::cost

@@ -11,8 +11,8 @@ double tensor_parallel_seconds(const spec::Job& job, const Machine& machine, con
   if (shape.tp <= 1) return 0;
   const GroupShape group = group_shape(shape.tp, 1, machine.gpus_per_node);
   const LinkUse use = tensor_parallel_links(machine);
-  const double tokens = static_cast<double>(shape.mb) * static_cast<double>(job.sequence_length) /
-                        static_cast<double>(shape.cp);
+  const double tokens =
+      static_cast<double>(shape.mb) * static_cast<double>(job.sequence_length) / static_cast<double>(shape.cp);
   const double bytes = tokens * static_cast<double>(job.model.hidden) * 2;
   double seconds = 0;
   if (shape.sp) {

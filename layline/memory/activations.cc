@@ -28,15 +28,14 @@ LayerActivations layer_activations(const spec::Job& job, const spec::Coefficient
   const double t = static_cast<double>(shape.tp);
   const double hidden_share = shape.sp ? t : 1;
   const double h = static_cast<double>(job.model.hidden);
-  const double tokens = static_cast<double>(shape.mb) * static_cast<double>(job.sequence_length) /
-                        static_cast<double>(shape.cp);
+  const double tokens =
+      static_cast<double>(shape.mb) * static_cast<double>(job.sequence_length) / static_cast<double>(shape.cp);
   const bool unfused_norm = shape.norm == layout::NormKernel::kUnfused;
   const bool has_dropout = job.model.norm == spec::Norm::kLayerNorm;
-  const double hidden_bytes = engine.hidden_activation_bytes +
-                              (has_dropout ? engine.dropout_activation_bytes : 0) +
+  const double hidden_bytes = engine.hidden_activation_bytes + (has_dropout ? engine.dropout_activation_bytes : 0) +
                               (unfused_norm ? engine.unfused_norm_activation_bytes : 0);
-  const double ffn_bytes = job.model.num_mlp_matrices() == 3 ? engine.ffn_activation_bytes
-                                                             : engine.plain_ffn_activation_bytes;
+  const double ffn_bytes =
+      job.model.num_mlp_matrices() == 3 ? engine.ffn_activation_bytes : engine.plain_ffn_activation_bytes;
   const double inner = (engine.attention_activation_bytes * static_cast<double>(job.model.attention_width()) +
                         ffn_bytes * static_cast<double>(job.model.ffn_hidden)) /
                            t +

@@ -31,9 +31,7 @@ struct Stage {
     return std::clamp(2 * warm_up - most, 0.0, most);
   }
   // Layers' worth of kept activations and of recomputed layers' inputs in one chunk of this rank.
-  double layers_per_chunk() const {
-    return static_cast<double>(group.num_layers) / static_cast<double>(layout.vp);
-  }
+  double layers_per_chunk() const { return static_cast<double>(group.num_layers) / static_cast<double>(layout.vp); }
   double recomputed_per_chunk() const {
     if (layout.checkpointing != layout::Checkpointing::kFull) return 0;
     if (layout.full_layers == 0) return layers_per_chunk();
@@ -53,16 +51,15 @@ void add_states(const Stage& stage, double shard, StageMemory& memory) {
 }
 
 void add_activations(const Stage& stage, StageMemory& memory) {
-  const double in_flight = static_cast<double>(
-      schedule::max_in_flight(stage.layout.schedule, stage.layout.pp, stage.layout.vp, stage.group.first_rank,
-                              stage.micro_batches));
+  const double in_flight = static_cast<double>(schedule::max_in_flight(
+      stage.layout.schedule, stage.layout.pp, stage.layout.vp, stage.group.first_rank, stage.micro_batches));
   const double recomputed = stage.recomputed_per_chunk();
   const double kept = stage.layers_per_chunk() - recomputed;
-  const double kept_bytes = stage.layout.checkpointing == layout::Checkpointing::kFull ? stage.layer.plain_bytes
-                                                                                       : stage.layer.kept_bytes;
+  const double kept_bytes =
+      stage.layout.checkpointing == layout::Checkpointing::kFull ? stage.layer.plain_bytes : stage.layer.kept_bytes;
   memory[Term::kActivations] = in_flight * (kept * kept_bytes + recomputed * stage.layer.checkpointed_bytes);
-  memory[Term::kTransient] = (recomputed > 0 ? stage.k.recompute_transient_layers : stage.k.transient_layers) *
-                             stage.layer.plain_bytes;
+  memory[Term::kTransient] =
+      (recomputed > 0 ? stage.k.recompute_transient_layers : stage.k.transient_layers) * stage.layer.plain_bytes;
   memory[Term::kTransient] += stage.launched_ahead() * stage.layer.gathered_bytes;
   if (stage.layout.pp > 1) {
     const double share = stage.layout.sp ? static_cast<double>(stage.layout.tp) : 1;
@@ -83,8 +80,8 @@ void add_communication(const Stage& stage, double shard, StageMemory& memory) {
   const spec::Engine& engine = stage.job.engine;
   if (stage.layout.zero >= 3) {
     // Two gathered layers: the one in use and the one that is prefetched.
-    memory[Term::kCommunication] =
-        2 * layer_parameters_per_rank(stage.job.model, stage.layout.tp) * (engine.weight_bytes + engine.reduction_bytes);
+    memory[Term::kCommunication] = 2 * layer_parameters_per_rank(stage.job.model, stage.layout.tp) *
+                                   (engine.weight_bytes + engine.reduction_bytes);
   } else if (shard > 1) {
     memory[Term::kCommunication] = std::min(engine.bucket_elements, stage.parameters()) * engine.bucket_bytes;
   }

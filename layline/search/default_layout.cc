@@ -15,7 +15,8 @@ constexpr double kMemoryShare = 0.75;
 constexpr int64_t kLargestMicroBatch = 8;
 
 bool states_fit(const spec::Job& job, int64_t parts) {
-  const double bytes = kBytesPerParameter * static_cast<double>(job.model.num_parameters()) / static_cast<double>(parts);
+  const double bytes =
+      kBytesPerParameter * static_cast<double>(job.model.num_parameters()) / static_cast<double>(parts);
   return bytes <= kMemoryShare * job.cluster.gpu.memory_bytes;
 }
 

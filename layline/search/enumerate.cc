@@ -76,8 +76,8 @@ std::vector<int64_t> virtual_stages(const spec::Job& job, const LayoutConstraint
   return result;
 }
 
-// Whether the peak memory of a layout never falls when only its micro-batch grows. A balanced split follows the costs of
-// the ends, which depend on the micro-batch; interleaved groups that do not divide are rounded.
+// Whether the peak memory of a layout never falls when only its micro-batch grows. A balanced split follows the costs
+// of the ends, which depend on the micro-batch; interleaved groups that do not divide are rounded.
 bool memory_grows_with_micro_batch(const spec::Job& job, const Layout& layout) {
   const bool rounded = layout.schedule == ScheduleKind::kInterleaved && !job.engine.interleaved_needs_multiple_of_pp;
   return layout.split != layout::SplitKind::kBalanced && !rounded;

@@ -15,8 +15,7 @@ using cost::Kind;
 
 double ideal_attention_seconds(const spec::Job& job, double flops_per_second) {
   const double per_token = 12.0 * static_cast<double>(job.model.num_layers) *
-                           static_cast<double>(job.model.attention_width()) *
-                           static_cast<double>(job.sequence_length);
+                           static_cast<double>(job.model.attention_width()) * static_cast<double>(job.sequence_length);
   return per_token * job.tokens_per_step() / flops_per_second;
 }
 
@@ -38,9 +37,9 @@ double stage_seconds(const cost::StagePrice& stage) { return stage.forward_secon
 
 void remark_stages(const spec::Job& job, const layout::Layout& layout, cost::Pricer& pricer, Explanation& explanation) {
   if (layout.pp == 1) return;
-  const auto [fastest, slowest] = std::minmax_element(
-      explanation.stages.begin(), explanation.stages.end(),
-      [](const auto& a, const auto& b) { return stage_seconds(a) < stage_seconds(b); });
+  const auto [fastest, slowest] =
+      std::minmax_element(explanation.stages.begin(), explanation.stages.end(),
+                          [](const auto& a, const auto& b) { return stage_seconds(a) < stage_seconds(b); });
   const double gap = stage_seconds(*slowest) / stage_seconds(*fastest) - 1;
   if (gap < 0.02) return;
   std::string remark = fmt::format("stage {} is the slow one: {} more a micro-batch than stage {}",
@@ -48,7 +47,8 @@ void remark_stages(const spec::Job& job, const layout::Layout& layout, cost::Pri
   layout::Layout balanced = layout;
   balanced.split = layout::SplitKind::kBalanced;
   const double saved = explanation.priced.price.step_seconds - pricer.price(balanced).step_seconds;
-  if (layout.split != layout::SplitKind::kBalanced && layout.vp == 1 && saved > 0.001 * explanation.priced.price.step_seconds) {
+  if (layout.split != layout::SplitKind::kBalanced && layout.vp == 1 &&
+      saved > 0.001 * explanation.priced.price.step_seconds) {
     const auto& splits = job.engine.splits;
     const bool has = std::find(splits.begin(), splits.end(), layout::SplitKind::kBalanced) != splits.end();
     remark += fmt::format("; layers balanced by cost would save {} a step{}", base::format_seconds(saved),
@@ -61,8 +61,8 @@ void remark_margin(const spec::Job& job, const layout::Layout& layout, cost::Pri
   const cost::StepPrice& price = explanation.priced.price;
   const double margin = price.capacity_bytes - price.peak_memory_bytes;
   if (margin < 0) {
-    explanation.remarks.push_back(fmt::format("does not fit: {} GiB over on stage {}", base::format_gib(-margin),
-                                              explanation.fullest_stage));
+    explanation.remarks.push_back(
+        fmt::format("does not fit: {} GiB over on stage {}", base::format_gib(-margin), explanation.fullest_stage));
     return;
   }
   std::string remark = fmt::format("{} GiB to spare", base::format_gib(margin));

@@ -16,18 +16,18 @@ namespace layline::search {
 struct Loss {
   std::string_view what;
   double seconds = 0;
-  double mfu = 0;      // the share of the step, which is the points of MFU it costs
+  double mfu = 0;  // the share of the step, which is the points of MFU it costs
 };
 
 struct Explanation {
   PricedLayout priced;
   double mfu = 0;
-  double ideal_seconds = 0;                // model FLOPs at the peak of all GPUs
-  std::vector<Loss> losses;                // largest first
-  std::vector<cost::StagePrice> stages;    // in rank order
+  double ideal_seconds = 0;              // model FLOPs at the peak of all GPUs
+  std::vector<Loss> losses;              // largest first
+  std::vector<cost::StagePrice> stages;  // in rank order
   size_t slowest_stage = 0;
   size_t fullest_stage = 0;
-  std::vector<std::string> remarks;        // sentences with numbers: traffic, margin, uneven stages
+  std::vector<std::string> remarks;  // sentences with numbers: traffic, margin, uneven stages
 };
 
 // Of a legal layout.
@@ -40,8 +40,8 @@ struct Difference {
 };
 
 struct Comparison {
-  std::vector<Difference> seconds;   // kinds of which one is not 0
-  std::vector<Difference> bytes;     // terms of the fullest stage
+  std::vector<Difference> seconds;  // kinds of which one is not 0
+  std::vector<Difference> bytes;    // terms of the fullest stage
 };
 
 Comparison compare(const Explanation& first, const Explanation& second);

@@ -13,7 +13,8 @@ double known_seconds(const PricedLayout& entry) { return entry.measured_seconds.
 const spec::MeasuredJob* measured_job(const spec::Job& job) {
   const std::string key = spec::measured_job_key(job);
   const auto& measured = job.calibration.measured;
-  const auto found = std::find_if(measured.begin(), measured.end(), [&](const auto& entry) { return entry.job == key; });
+  const auto found =
+      std::find_if(measured.begin(), measured.end(), [&](const auto& entry) { return entry.job == key; });
   return found == measured.end() ? nullptr : &*found;
 }
 
@@ -40,9 +41,8 @@ void put_measured(const spec::Job& job, const layout::LayoutConstraints& fix, si
     if (entry == best.end()) entry = best.insert(best.end(), {layout, pricer.price(layout), std::nullopt});
     entry->measured_seconds = seconds;
   }
-  std::stable_sort(best.begin(), best.end(), [](const PricedLayout& a, const PricedLayout& b) {
-    return known_seconds(a) < known_seconds(b);
-  });
+  std::stable_sort(best.begin(), best.end(),
+                   [](const PricedLayout& a, const PricedLayout& b) { return known_seconds(a) < known_seconds(b); });
   if (best.size() > top) best.resize(top);
 }
 

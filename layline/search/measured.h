@@ -10,9 +10,9 @@
 
 namespace layline::search {
 
-// Marks the layouts of `best` that were measured, adds measured layouts that the constraints allow and that are not among
-// them, and sorts by the measured time where there is one, else by the predicted; at most `top` stay. A layout that really
-// ran fits, whatever is predicted for it.
+// Marks the layouts of `best` that were measured, adds measured layouts that the constraints allow and that are not
+// among them, and sorts by the measured time where there is one, else by the predicted; at most `top` stay. A layout
+// that really ran fits, whatever is predicted for it.
 void put_measured(const spec::Job& job, const layout::LayoutConstraints& fix, size_t top, cost::Pricer& pricer,
                   std::vector<PricedLayout>& best);
 

@@ -10,9 +10,9 @@
 
 namespace layline::search {
 
-// Tries, for each of `best` and what the constraints leave free: every other split that the engine has; where all layers
-// are recomputed, ckpt=full:K with the smallest K that fits. Improvements that fit join `best`, which stays sorted and at
-// most `top` long.
+// Tries, for each of `best` and what the constraints leave free: every other split that the engine has; where all
+// layers are recomputed, ckpt=full:K with the smallest K that fits. Improvements that fit join `best`, which stays
+// sorted and at most `top` long.
 void refine(const spec::Job& job, const layout::LayoutConstraints& fix, size_t top, cost::Pricer& pricer,
             std::vector<PricedLayout>& best);
 

@@ -52,15 +52,14 @@ class Leaders {
 class ParetoFront {
  public:
   void offer(const layout::Layout& layout, const cost::StepPrice& price) {
-    const auto slower = std::upper_bound(front_.begin(), front_.end(), price.step_seconds,
-                                         [](double seconds, const PricedLayout& entry) {
-                                           return seconds < entry.price.step_seconds;
-                                         });
+    const auto slower =
+        std::upper_bound(front_.begin(), front_.end(), price.step_seconds,
+                         [](double seconds, const PricedLayout& entry) { return seconds < entry.price.step_seconds; });
     if (slower != front_.begin() && std::prev(slower)->price.peak_memory_bytes <= price.peak_memory_bytes) {
       PricedLayout candidate{layout, price, std::nullopt};
       PricedLayout& kept = *std::prev(slower);
-      const bool is_tie = kept.price.step_seconds == price.step_seconds &&
-                          kept.price.peak_memory_bytes == price.peak_memory_bytes;
+      const bool is_tie =
+          kept.price.step_seconds == price.step_seconds && kept.price.peak_memory_bytes == price.peak_memory_bytes;
       if (is_tie && is_faster(candidate, kept)) kept = std::move(candidate);
       return;
     }
@@ -78,8 +77,7 @@ using BeforeFunction = bool (*)(const PricedLayout&, const PricedLayout&);
 
 // What one thread has found.
 struct Findings {
-  explicit Findings(const spec::Job& job, size_t top)
-      : pricer(job), best(top, is_faster), misses(kMisses, is_nearer) {}
+  explicit Findings(const spec::Job& job, size_t top) : pricer(job), best(top, is_faster), misses(kMisses, is_nearer) {}
 
   cost::Pricer pricer;
   Leaders<BeforeFunction> best, misses;
@@ -139,8 +137,8 @@ std::string most_broken_rule(const spec::Job& job, const layout::LayoutConstrain
       layout.zero = fix.zero.value_or(job.engine.zero_stages.front());
       layout.hsdp = fix.hsdp.value_or(0);
       layout.checkpointing = fix.checkpointing.value_or(layout::Checkpointing::kNone);
-      layout.schedule = fix.schedule.value_or(layout.vp > 1 ? layout::ScheduleKind::kInterleaved
-                                                            : layout::ScheduleKind::kOneFOneB);
+      layout.schedule =
+          fix.schedule.value_or(layout.vp > 1 ? layout::ScheduleKind::kInterleaved : layout::ScheduleKind::kOneFOneB);
       layout.split = fix.split.value_or(job.engine.default_split);
       layout.explicit_split = fix.explicit_split;
       layout.attention = fix.attention.value_or(job.engine.default_attention);

@@ -24,18 +24,19 @@ struct MeasuredJob {
 };
 
 struct Calibration {
-  std::string name;                    // "aleph-scaling-a100-80gb"; "none" for the analytic defaults
+  std::string name;  // "aleph-scaling-a100-80gb"; "none" for the analytic defaults
   std::string engine;
-  std::string gpu;                     // Gpu::name the runs were measured on
+  std::string gpu;                       // Gpu::name the runs were measured on
   std::map<std::string, double> values;  // only what was fitted; the rest keeps its default
-  std::vector<std::string> sources;    // files (with row counts) of the runs
+  std::vector<std::string> sources;      // files (with row counts) of the runs
   int64_t num_timed_runs = 0;
-  int64_t num_verdict_runs = 0;        // ok and oom rows
+  int64_t num_verdict_runs = 0;  // ok and oom rows
   // Half-width of the bar that about nine of ten real step times fall into, as a fraction of the prediction.
   double relative_error_bar = 0.5;
-  // Standard deviation of real peak memory around the prediction, as a fraction of it; turns margins into probabilities.
+  // Standard deviation of real peak memory around the prediction, as a fraction of it; turns margins into
+  // probabilities.
   double memory_relative_sigma = 0.08;
-  double mean_abs_relative_error = 0;    // in sample
+  double mean_abs_relative_error = 0;  // in sample
   double median_abs_relative_error = 0;
   std::vector<LeftOutError> left_out;
   std::vector<MeasuredJob> measured;

@@ -10,7 +10,7 @@
 namespace layline::spec {
 
 struct Cluster {
-  std::string name;                 // "a100-80gb"
+  std::string name;  // "a100-80gb"
   std::string title;
   std::vector<std::string> aliases;
   std::vector<std::string> interconnect_aliases;  // parts of run records' interconnect column that mean this network
@@ -19,11 +19,12 @@ struct Cluster {
   // Inside the node, per GPU and direction (NVLink or PCIe), and the latency of one hop.
   double intra_bytes_per_second = 0;
   double intra_latency_seconds = 0;
-  // Between nodes, per node and direction over all its NICs; no single GPU gets more than inter_bytes_per_second_per_gpu.
+  // Between nodes, per node and direction over all its NICs; no single GPU gets more than
+  // inter_bytes_per_second_per_gpu.
   double inter_bytes_per_second_per_node = 0;
   double inter_bytes_per_second_per_gpu = 0;
   double inter_latency_seconds = 0;
-  int max_nodes = 0;                // 0: no limit stated
+  int max_nodes = 0;  // 0: no limit stated
   std::map<std::string, std::string> sources;
 };
 

@@ -23,7 +23,7 @@ enum class CoefficientClass { kTime, kMemory };
 
 struct CoefficientInfo {
   std::string_view name;
-  double Coefficients::*member;
+  double Coefficients::* member;
   double default_value, lower, upper;
   CoefficientClass kind;
   double prior;

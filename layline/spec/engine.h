@@ -17,17 +17,17 @@ enum class GradientReduction { kAllReduce, kReduceScatter };
 enum class Logits { kVocabParallel, kGathered };
 
 struct Engine {
-  std::string name;    // "aleph-scaling"
+  std::string name;  // "aleph-scaling"
   std::string title;
-  std::string source;  // public code that behaves so
+  std::string source;                          // public code that behaves so
   std::map<std::string, std::string> sources;  // key of the spec file → where its value is from, if not from `source`
 
   // What a rank keeps for each parameter, bytes.
-  double weight_bytes = 2;               // the weights that compute uses
-  double gradient_bytes = 2;             // the buffer gradients accumulate in over micro-batches
-  double local_gradient_bytes = 0;       // a second, low-precision copy from the backward pass that lives on (nanotron)
-  double bf16_gradient_bytes = 0;        // more of them in bf16, where gradients accumulate in fp32 beside (BF16Optimizer)
-  double optimizer_bytes = 12;           // fp32 master, two moments; divided by dp from ZeRO-1 on
+  double weight_bytes = 2;          // the weights that compute uses
+  double gradient_bytes = 2;        // the buffer gradients accumulate in over micro-batches
+  double local_gradient_bytes = 0;  // a second, low-precision copy from the backward pass that lives on (nanotron)
+  double bf16_gradient_bytes = 0;   // more of them in bf16, where gradients accumulate in fp32 beside (BF16Optimizer)
+  double optimizer_bytes = 12;      // fp32 master, two moments; divided by dp from ZeRO-1 on
 
   // Activations kept from forward to backward, counted tensor by tensor: bytes a token and layer, for each hidden unit
   // (replicated over tp unless sequence parallel), and for each unit of what tp divides.
@@ -43,46 +43,46 @@ struct Engine {
   double checkpoint_bytes = 2;                // per hidden unit: the input kept for each recomputed layer
   bool checkpoint_shards_with_sp = true;      // the kept input is divided by tp under sequence parallelism
 
-  double launch_ahead_layers = 0;        // layers whose gathered inputs stay allocated while the host runs ahead (nanotron)
-  double step_bytes = 4;                 // temporaries of the optimizer step for each (sharded) parameter
+  double launch_ahead_layers = 0;  // layers whose gathered inputs stay allocated while the host runs ahead (nanotron)
+  double step_bytes = 4;           // temporaries of the optimizer step for each (sharded) parameter
 
   // Data parallelism.
-  GradientReduction reduction = GradientReduction::kAllReduce;  // for ZeRO-1; ZeRO-0 always all-reduces, ZeRO ≥ 2 scatters
-  double reduction_bytes = 4;            // bytes an element on the wire
-  double parameter_gather_bytes = 2;     // bytes an element of the ZeRO-1 parameter all-gather
-  bool overlaps_gradient_reduction = false;   // with the last backward pass
-  bool overlaps_parameter_gather = false;     // with the first forward pass
-  double bucket_elements = 0;            // size of the reduction buffer, 0: none beyond the gradients themselves
-  double bucket_bytes = 4;               // bytes an element of that buffer
-  bool reshard_after_forward = true;     // ZeRO-3: gather again in the backward pass
+  GradientReduction reduction =
+      GradientReduction::kAllReduce;         // for ZeRO-1; ZeRO-0 always all-reduces, ZeRO ≥ 2 scatters
+  double reduction_bytes = 4;                // bytes an element on the wire
+  double parameter_gather_bytes = 2;         // bytes an element of the ZeRO-1 parameter all-gather
+  bool overlaps_gradient_reduction = false;  // with the last backward pass
+  bool overlaps_parameter_gather = false;    // with the first forward pass
+  double bucket_elements = 0;                // size of the reduction buffer, 0: none beyond the gradients themselves
+  double bucket_bytes = 4;                   // bytes an element of that buffer
+  bool reshard_after_forward = true;         // ZeRO-3: gather again in the backward pass
 
   // Head and loss.
   Logits logits = Logits::kVocabParallel;
-  double logits_live_bytes = 8;          // live at the peak of the loss, bytes a token and vocabulary entry
-  double logits_traffic_bytes = 20;      // moved through memory, bytes a token and vocabulary entry, both passes
+  double logits_live_bytes = 8;      // live at the peak of the loss, bytes a token and vocabulary entry
+  double logits_traffic_bytes = 20;  // moved through memory, bytes a token and vocabulary entry, both passes
 
   // Tensor and sequence parallelism.
-  bool sequence_parallel_always = false; // tp implies sp (nanotron's reduce-scatter mode)
-  bool overlaps_tensor_parallel = false; // collectives hidden behind GEMMs (TransformerEngine userbuffers)
+  bool sequence_parallel_always = false;  // tp implies sp (nanotron's reduce-scatter mode)
+  bool overlaps_tensor_parallel = false;  // collectives hidden behind GEMMs (TransformerEngine userbuffers)
 
   // Pipeline.
   SplitKind default_split = SplitKind::kEven;
-  bool overlaps_p2p = false;             // sends and receives run beside compute
-  bool frees_sent_outputs = false;       // output deallocation after send
+  bool overlaps_p2p = false;        // sends and receives run beside compute
+  bool frees_sent_outputs = false;  // output deallocation after send
   bool interleaved_needs_multiple_of_pp = true;
 
   // Kernels.
   AttentionKernel default_attention = AttentionKernel::kFlash2;
   NormKernel default_norm = NormKernel::kFused;
-  bool fused_elementwise = true;         // bias+activation, dropout+add, rope run as one kernel each
   bool selective_recomputes_norms = false;
 
   // What is not the job's own.
-  double context_bytes = 0;              // outside the allocator: CUDA context, NCCL
-  double reserve_fraction = 0;           // allocator cache beyond what is allocated
+  double context_bytes = 0;     // outside the allocator: CUDA context, NCCL
+  double reserve_fraction = 0;  // allocator cache beyond what is allocated
 
   // What the engine has at all.
-  bool rank_order_tp_cp_dp_pp = true;    // tp fastest, then cp, dp, pp slowest; false: dp slowest (tp, cp, pp, dp)
+  bool rank_order_tp_cp_dp_pp = true;  // tp fastest, then cp, dp, pp slowest; false: dp slowest (tp, cp, pp, dp)
   std::vector<int> zero_stages = {0, 1};
   bool has_context_parallel = false;
   bool has_sequence_parallel = true;

@@ -17,8 +17,8 @@ struct Job {
   Engine engine;
   Calibration calibration;
   int64_t num_gpus = 0;
-  int64_t global_batch = 0;      // sequences a step
-  int64_t sequence_length = 0;   // tokens
+  int64_t global_batch = 0;     // sequences a step
+  int64_t sequence_length = 0;  // tokens
   Precision precision = Precision::kBf16;
 
   double tokens_per_step() const { return static_cast<double>(global_batch) * static_cast<double>(sequence_length); }

@@ -16,7 +16,7 @@ constexpr std::array<std::string_view, 2> kLogitsNames = {"vocab-parallel", "gat
 
 struct NumberKey {
   const char* key;
-  double Engine::*member;
+  double Engine::* member;
   double upper;
 };
 
@@ -28,7 +28,7 @@ constexpr NumberKey kNumbers[] = {
 
 struct FlagKey {
   const char* key;
-  bool Engine::*member;
+  bool Engine::* member;
 };
 
 constexpr FlagKey kFlags[] = {

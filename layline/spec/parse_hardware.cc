@@ -26,7 +26,7 @@ void check_sources(const JsonObject& object, const std::map<std::string, std::st
 Gpu read_gpu(JsonObject object) {
   struct Number {
     const char* key;
-    double Gpu::*member;
+    double Gpu::* member;
     double lower;
   };
   const Number numbers[] = {

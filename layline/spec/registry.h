@@ -21,14 +21,14 @@ enum class SpecKind { kModel, kGpu, kCluster, kEngine, kCalibration };
 
 struct ShippedSpec {
   SpecKind kind;
-  std::string_view name;   // file name without .json
+  std::string_view name;  // file name without .json
   std::string_view json;
 };
 
 // Generated at build time from specs/, sorted by kind and name.
 const std::vector<ShippedSpec>& shipped_specs();
 
-Model get_model(const std::string& name_or_path);      // also a Hugging Face config.json, or a folder with one
+Model get_model(const std::string& name_or_path);  // also a Hugging Face config.json, or a folder with one
 Gpu get_gpu(const std::string& name_or_path);
 Cluster get_cluster(const std::string& name_or_path);  // a cluster file names its GPU or holds it inline
 Engine get_engine(const std::string& name_or_path);
@@ -41,14 +41,15 @@ Calibration default_calibration(const Engine& engine, const Gpu& gpu);
 // and whose interconnect_aliases have the longest match in the text; without a match the GPU's own.
 Cluster cluster_for_hardware(const std::string& hardware, const std::string& interconnect);
 
-// Parse texts; `where` names them in errors. Strict: unknown and duplicate keys, wrong types, NaN, out-of-range numbers.
-Model parse_model(std::string_view json, const std::string& where);   // Layline's own keys, or Hugging Face's
+// Parse texts; `where` names them in errors. Strict: unknown and duplicate keys, wrong types, NaN, out-of-range
+// numbers.
+Model parse_model(std::string_view json, const std::string& where);  // Layline's own keys, or Hugging Face's
 Gpu parse_gpu(std::string_view json, const std::string& where);
 Cluster parse_cluster(std::string_view json, const std::string& where);
 Engine parse_engine(std::string_view json, const std::string& where);
 Calibration parse_calibration(std::string_view json, const std::string& where);
 
-std::string to_json(const Calibration& calibration);   // what parse_calibration reads
+std::string to_json(const Calibration& calibration);  // what parse_calibration reads
 std::string to_json(const Model& model);
 
 }  // namespace layline::spec

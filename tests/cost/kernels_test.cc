@@ -25,10 +25,10 @@ struct WaveCase {
 
 TEST(WaveEfficiency, CountsTilesAndWaves) {
   const WaveCase cases[] = {
-      {128, 256, 1, 1.0},          // one tile on one SM
-      {128 * 9, 256 * 12, 108, 1}, // 108 tiles, one full wave
-      {128, 128, 108, 1.0 / 108},  // one tile on 108 SMs
-      {129, 256, 1, 129.0 / 256},  // one row too many: a second row of tiles, or one taller tile
+      {128, 256, 1, 1.0},           // one tile on one SM
+      {128 * 9, 256 * 12, 108, 1},  // 108 tiles, one full wave
+      {128, 128, 108, 1.0 / 108},   // one tile on 108 SMs
+      {129, 256, 1, 129.0 / 256},   // one row too many: a second row of tiles, or one taller tile
   };
   for (const WaveCase& c : cases) EXPECT_NEAR(wave_efficiency(c.m, c.n, c.num_sms), c.expected, 1e-12) << c.m;
 }
@@ -53,7 +53,8 @@ TEST(GroupShape, PlacesAxesOnNodes) {
   struct Case {
     int64_t size, stride, per_node, nodes;
   };
-  const Case cases[] = {{8, 1, 8, 1}, {4, 1, 4, 1}, {64, 1, 8, 8}, {32, 2, 4, 8}, {16, 8, 1, 16}, {2, 4, 2, 1}, {8, 16, 1, 8}};
+  const Case cases[] = {{8, 1, 8, 1},   {4, 1, 4, 1}, {64, 1, 8, 8}, {32, 2, 4, 8},
+                        {16, 8, 1, 16}, {2, 4, 2, 1}, {8, 16, 1, 8}};
   for (const Case& c : cases) {
     const GroupShape shape = group_shape(c.size, c.stride, 8);
     EXPECT_EQ(shape.per_node, c.per_node) << c.size << " by " << c.stride;
@@ -67,7 +68,8 @@ TEST(Collectives, AllReduceIsReduceScatterAndAllGatherWithoutOneLatency) {
   const LinkUse use;
   const double bytes = 1e9;
   const double all_reduce = all_reduce_seconds(machine, group, use, bytes);
-  const double both = reduce_scatter_seconds(machine, group, use, bytes) + all_gather_seconds(machine, group, use, bytes);
+  const double both =
+      reduce_scatter_seconds(machine, group, use, bytes) + all_gather_seconds(machine, group, use, bytes);
   const double latency = use.latency_seconds + 3 * machine.intra_latency_seconds + 3 * machine.inter_latency_seconds;
   EXPECT_NEAR(all_reduce, both - latency, 1e-9 * both);
   EXPECT_EQ(all_reduce_seconds(machine, group_shape(1, 1, 8), use, bytes), 0);
@@ -76,8 +78,8 @@ TEST(Collectives, AllReduceIsReduceScatterAndAllGatherWithoutOneLatency) {
 TEST(Collectives, RingsShareTheNodesNetworkCards) {
   const Machine machine = a100();
   const LinkUse use{1, 1, 0, 0};
-  const double alone = ring_bytes_per_second(machine, group_shape(64, 1, 8), use);    // one ring, eight members a node
-  const double shared = ring_bytes_per_second(machine, group_shape(8, 8, 8), use);    // eight rings on each node
+  const double alone = ring_bytes_per_second(machine, group_shape(64, 1, 8), use);  // one ring, eight members a node
+  const double shared = ring_bytes_per_second(machine, group_shape(8, 8, 8), use);  // eight rings on each node
   EXPECT_NEAR(alone / shared, 8, 1e-9);
 }
 

@@ -36,7 +36,8 @@ RC_GTEST_PROP(PipelineSeconds, AreTheSimulationsForInterleavedWithEqualStages, (
   const PipelineRuns runs = {{{chunk.forward * v, chunk.backward * v, 0}, pp}};
   const double expected = simulated(spec::ScheduleKind::kInterleaved, {.pp = pp, .vp = vp, .micro_batches = m},
                                     schedule::equal_stages(pp * vp, chunk));
-  RC_ASSERT(std::abs(pipeline_seconds(spec::ScheduleKind::kInterleaved, pp, vp, m, runs) - expected) <= 1e-9 * expected);
+  RC_ASSERT(std::abs(pipeline_seconds(spec::ScheduleKind::kInterleaved, pp, vp, m, runs) - expected) <=
+            1e-9 * expected);
 }
 
 TEST(PipelineSeconds, ZeroBubbleTakesNoLongerThanOneFOneB) {

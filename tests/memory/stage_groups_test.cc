@@ -27,8 +27,8 @@ std::vector<int64_t> layers_of_ranks(const layout::Layout& layout, int64_t num_l
 RC_GTEST_PROP(StageGroups, SayTheSameAsTheStagesOneByOne, ()) {
   const int64_t pp = *rc::gen::inRange<int64_t>(1, 20);
   const int64_t vp = pp == 1 ? 1 : *rc::gen::inRange<int64_t>(1, 5);
-  const auto split = *rc::gen::element(layout::SplitKind::kEven, layout::SplitKind::kUniform,
-                                       layout::SplitKind::kBalanced);
+  const auto split =
+      *rc::gen::element(layout::SplitKind::kEven, layout::SplitKind::kUniform, layout::SplitKind::kBalanced);
   const int64_t num_layers = pp * vp * 3 + *rc::gen::inRange<int64_t>(0, 60);
   const layout::Layout layout = pipeline(pp, vp, split);
   std::vector<StageGroup> groups;
