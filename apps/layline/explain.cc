@@ -10,11 +10,14 @@
 #include "apps/layline/job_flags.h"
 #include "apps/layline/layout_json.h"
 #include "apps/layline/terminal.h"
+#include "apps/layline/timeline.h"
 #include "layline/base/error.h"
+#include "layline/base/file.h"
 #include "layline/base/text_table.h"
 #include "layline/base/units.h"
 #include "layline/layout/layout_text.h"
 #include "layline/layout/legality.h"
+#include "layline/schedule/render.h"
 
 namespace layline::app {
 namespace {
@@ -23,7 +26,8 @@ using search::Explanation;
 
 struct ExplainFlags {
   JobFlags job;
-  std::string layout, against;
+  std::string layout, against, trace;
+  bool timeline = false;
   bool json = false;
 };
 
@@ -168,6 +172,10 @@ void run_explain(const ExplainFlags& flags) {
   const Explanation explanation = search::explain(job, layout);
   std::optional<Explanation> other;
   if (!flags.against.empty()) other = search::explain(job, legal_layout(job, flags.against, "--against"));
+  if (!flags.trace.empty()) {
+    constexpr int64_t kTraced = 256;
+    base::write_file_atomically(flags.trace, schedule::to_chrome_trace(timeline_of(job, explanation, kTraced)));
+  }
   if (flags.json) {
     nlohmann::ordered_json json;
     json["schema_version"] = 1;
@@ -191,6 +199,11 @@ void run_explain(const ExplainFlags& flags) {
   text += seconds_table(explanation) + "\n" + stages_table(explanation) + "\n" + losses_text(explanation);
   if (!explanation.remarks.empty()) text += "\n";
   for (const std::string& remark : explanation.remarks) text += remark + "\n";
+  if (flags.timeline) {
+    const int64_t shown = 2 * layout.pp;
+    text += fmt::format("\nthe pipeline, first {} micro-batches (F forward, B backward, W weight gradient):\n", shown);
+    text += schedule::to_picture(timeline_of(job, explanation, shown), text_style().width);
+  }
   if (other) text += comparison_text(job, explanation, *other);
   print(text);
 }
@@ -203,6 +216,8 @@ void add_explain(CLI::App& app) {
   add_job_flags(*command, flags->job);
   command->add_option("--layout", flags->layout, "layout text; dp follows from the GPUs")->required();
   command->add_option("--against", flags->against, "another layout, compared term by term");
+  command->add_flag("--timeline", flags->timeline, "draw the pipeline");
+  command->add_option("--trace", flags->trace, "write the pipeline as a Chrome trace (Perfetto opens it)");
   command->add_flag("--json", flags->json, "print JSON");
   command->footer(
       "Example: layline explain --model llama-13b --cluster a100-80gb --gpus 64 --global-batch 2048 --seq-len 2048 "

@@ -209,5 +209,14 @@ TEST_F(Explain, ExplainsLayoutsThatDoNotFit) {
   EXPECT_TRUE(has(result.out, "does not fit")) << result.out;
 }
 
+TEST_F(Explain, DrawsThePipelineAndWritesATrace) {
+  const Result result = shell(
+      "{} explain --model llama-13b --cluster a100-80gb --gpus 64 --global-batch 2048 --seq-len 2048 --engine "
+      "aleph-scaling --layout 'tp1 pp4 mb1' --timeline --trace trace.json && cat trace.json");
+  ASSERT_EQ(result.code, 0) << result.err;
+  EXPECT_TRUE(has(result.out, "rank 3")) << result.out;
+  EXPECT_TRUE(has(result.out, "traceEvents")) << result.out;
+}
+
 }  // namespace
 }  // namespace layline::test
