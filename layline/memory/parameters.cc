@@ -13,7 +13,8 @@ double norm_parameters(const spec::Model& model) {
 }  // namespace
 
 double padded_vocab(const spec::Model& model, int64_t tp) {
-  return static_cast<double>((model.vocab + tp - 1) / tp * tp);
+  const int64_t rows_per_rank = (model.vocab + tp - 1) / tp;
+  return static_cast<double>(rows_per_rank * tp);
 }
 
 double kv_width_per_rank(const spec::Model& model, int64_t tp) {

@@ -48,7 +48,7 @@ std::optional<Remedy> shorter_sequences(const spec::Job& job, const SearchOption
   return std::nullopt;
 }
 
-std::optional<Remedy> zero_three(const spec::Job& job, SearchOptions options) {
+std::optional<Remedy> zero_three(const spec::Job& job, const SearchOptions& options) {
   const auto& stages = job.engine.zero_stages;
   if (options.fix.zero || std::find(stages.begin(), stages.end(), 3) != stages.end()) return std::nullopt;
   spec::Job sharded = job;
@@ -72,9 +72,8 @@ std::optional<Remedy> recomputation(const spec::Job& job, SearchOptions options)
 
 std::vector<Remedy> find_remedies(const spec::Job& job, const SearchOptions& options) {
   std::vector<Remedy> remedies;
-  for (const auto& find : {recomputation, zero_three}) {
-    if (auto remedy = find(job, options)) remedies.push_back(std::move(*remedy));
-  }
+  if (auto remedy = recomputation(job, options)) remedies.push_back(std::move(*remedy));
+  if (auto remedy = zero_three(job, options)) remedies.push_back(std::move(*remedy));
   if (auto remedy = more_gpus(job, options)) remedies.push_back(std::move(*remedy));
   if (auto remedy = shorter_sequences(job, options)) remedies.push_back(std::move(*remedy));
   return remedies;
