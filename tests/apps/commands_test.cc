@@ -65,7 +65,8 @@ TEST_F(Specs, ListNamesEveryShippedSpec) {
 }
 
 TEST_F(Specs, EveryShippedSpecIsShownAndIsGood) {
-  for (const json& spec : json::parse(layline("specs list --json").out)["specs"]) {
+  const json list = json::parse(layline("specs list --json").out);
+  for (const json& spec : list["specs"]) {
     const std::string name = spec["name"];
     const Result shown = shell("{} specs show " + name + " --kind " + spec["kind"].get<std::string>() +
                                " > spec.json && {} specs check spec.json");
