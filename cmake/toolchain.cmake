@@ -3,7 +3,10 @@ include(CheckLinkerFlag)
 
 find_program(LAYLINE_CCACHE ccache)
 if(LAYLINE_CCACHE)
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${LAYLINE_CCACHE})
+  # Without these allowances a precompiled header makes ccache miss every file.
+  set(CMAKE_CXX_COMPILER_LAUNCHER
+      ${CMAKE_COMMAND} -E env
+      CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime ${LAYLINE_CCACHE})
 endif()
 
 foreach(linker mold lld)

@@ -4,6 +4,11 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
+torch_folder="${LAYLINE_TORCH_DIR:-${XDG_CACHE_HOME:-$HOME/.cache}/layline/torch-2.11.0}"
+if [[ "${1:-}" == --print-torch-folder ]]; then
+  echo "$torch_folder"
+  exit 0
+fi
 [[ "${LAYLINE_SKIP_SETUP:-0}" == 1 ]] && exit 0
 
 wanted=()
