@@ -2,8 +2,8 @@
 // passes between which the ranks exchange one number a token:
 //
 //   ChunkStats stats = …;
-//   cross_entropy_local_max(logits_TV, n, stats.max_T);                                    all_reduce_max(max_T)
-//   cross_entropy_local_sums(logits_TV, n, stats.max_T, targets_T, stats.sum_exp_T, stats.target_logit_T);
+//   cross_entropy_local_max(logits_TV, stats.max_T, n);                                    all_reduce_max(max_T)
+//   cross_entropy_local_sums(logits_TV, stats.max_T, targets_T, stats.sum_exp_T, stats.target_logit_T, n);
 //                                                                    all_reduce(sum_exp_T), all_reduce(target_logit_T)
 //   loss_T = stats.sum_exp_T.log() - stats.target_logit_T;
 //   cross_entropy_gradient_(logits_TV, stats.max_T, stats.sum_exp_T, targets_T, scale_T, n);
@@ -29,10 +29,10 @@ struct ChunkStats {
 // Tensors of T elements for logits of that dtype, on the device of logits; their values are undefined.
 ChunkStats make_chunk_stats(const at::Tensor& logits_TV);
 
-void cross_entropy_local_max(const at::Tensor& logits_TV, int64_t num_valid_columns, at::Tensor max_T);
+void cross_entropy_local_max(const at::Tensor& logits_TV, at::Tensor max_T, int64_t num_valid_columns);
 
-void cross_entropy_local_sums(const at::Tensor& logits_TV, int64_t num_valid_columns, const at::Tensor& max_T,
-                              const at::Tensor& targets_T, at::Tensor sum_exp_T, at::Tensor target_logit_T);
+void cross_entropy_local_sums(const at::Tensor& logits_TV, const at::Tensor& max_T, const at::Tensor& targets_T,
+                              at::Tensor sum_exp_T, at::Tensor target_logit_T, int64_t num_valid_columns);
 
 // Overwrites the logits by d(sum of scale · loss) / d(logits) = (softmax - one_hot(target)) · scale, rounded once.
 // scale_T: a factor for each token, 0 for masked ones (whose gradient is then 0).
