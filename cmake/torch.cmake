@@ -27,6 +27,7 @@ target_link_options(torch::cpu INTERFACE LINKER:--no-as-needed LINKER:--allow-sh
 # Headers that every trainer file includes, compiled once.
 add_library(layline_torch STATIC ${PROJECT_SOURCE_DIR}/cmake/torch_headers.cc)
 target_link_libraries(layline_torch PUBLIC torch::cpu Threads::Threads)
+target_compile_options(layline_torch PRIVATE -Wpedantic)  # as its users: else the header does not fit them
 target_precompile_headers(layline_torch PRIVATE <ATen/ATen.h> <torch/csrc/autograd/custom_function.h>)
 
 # layline_trainer_library(NAME [USES folder...] [PUBLIC target...] [PRIVATE library...])
