@@ -34,6 +34,7 @@ struct Parameter {
   bool decays = true;         // weight decay applies: not to one-dimensional parameters
   bool is_counted = true;     // this rank counts it in norms: exactly one of the ranks that hold the same elements does
   int64_t uses = 1;           // times that a micro-batch's backward adds to its gradient (2 for a tied weight in one place)
+  double initial_std = 0;     // of the normal distribution that it is drawn from; 0: ones (norms)
 
   std::vector<int64_t> local_shape;
   at::Tensor value;      // this rank's slice, in the compute dtype: a view into the stage's flat buffer
@@ -44,6 +45,21 @@ struct Parameter {
     int64_t n = 1;
     for (const int64_t size : local_shape) n *= size;
     return n;
+  }
+};
+
+// Parameters whose values and gradients lie next to each other, so that one matrix product serves them all (query, key
+// and value; gate and up). Their shapes agree but for dim 0.
+struct ParameterGroup {
+  std::vector<Parameter*> parameters;
+  int64_t bucket = 0;  // groups of one bucket have their gradients reduced together
+  // Over dim 0, set with the parameters' own.
+  at::Tensor value, main_grad;
+
+  void notify() const {
+    for (const Parameter* parameter : parameters) {
+      if (parameter->on_gradient) parameter->on_gradient();
+    }
   }
 };
 
