@@ -34,12 +34,12 @@ std::string summary(const ShippedSpec& shipped) {
     case SpecKind::kGpu: {
       const spec::Gpu g = spec::parse_gpu(shipped.json, where);
       const double peak = std::max(g.bf16_flops_per_second, g.fp16_flops_per_second);
-      return fmt::format("{}, {:.0f} TFLOP/s 16 bit dense, {} GiB", g.title, peak / 1e12,
+      return fmt::format("{}, {:.4g} TFLOP/s 16 bit dense, {} GiB", g.title, peak / 1e12,
                          base::format_gib(g.memory_bytes));
     }
     case SpecKind::kCluster: {
       const spec::Cluster c = spec::parse_cluster(shipped.json, where);
-      return fmt::format("{}, {} × {} a node, {:.0f} GB/s inside, {:.0f} GB/s a node outside", c.title, c.gpus_per_node,
+      return fmt::format("{}, {} × {} a node, {:.4g} GB/s inside, {:.4g} GB/s a node outside", c.title, c.gpus_per_node,
                          c.gpu.name, c.intra_bytes_per_second / 1e9, c.inter_bytes_per_second_per_node / 1e9);
     }
     case SpecKind::kEngine:

@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "layline/base/error.h"
+#include "layline/spec/rope_json.h"
 
 namespace layline::spec {
 namespace {
@@ -32,6 +33,10 @@ int64_t whole_or(JsonObject& object, const std::string& key, int64_t fallback) {
 
 bool flag_or(JsonObject& object, const std::string& key, bool fallback) {
   return object.has_value(key) ? object.flag(key) : fallback;
+}
+
+double epsilon_or(JsonObject& object, const std::string& key, double fallback) {
+  return object.has_value(key) ? object.number(key, 0, 1) : fallback;
 }
 
 const Family& family_of(JsonObject& object) {
@@ -86,6 +91,8 @@ Model read_llama_kind(JsonObject& object, const Family& family) {
                 "is true and its counterpart is not: biases are supported on all linear layers or on none");
   }
   model.qkv_bias = family.has_qkv_bias || attention_bias;
+  model.norm_epsilon = epsilon_or(object, "rms_norm_eps", 1e-6);
+  model.rope = read_huggingface_rope(object);
   return model;
 }
 
@@ -106,6 +113,7 @@ Model read_gpt2(JsonObject& object) {
   model.position = Position::kLearned;
   model.tied_embeddings = flag_or(object, "tie_word_embeddings", true);
   model.qkv_bias = model.linear_bias = true;
+  model.norm_epsilon = epsilon_or(object, "layer_norm_epsilon", 1e-5);
   return model;
 }
 

@@ -8,9 +8,9 @@
 
 namespace layline::spec {
 
-// Sizes of a LlamaForCausalLM, MistralForCausalLM, Qwen2ForCausalLM or GPT2LMHeadModel, with that family's defaults for
-// what the file leaves out; keys that are not sizes are ignored. Other architectures are a base::InputError that names
-// these four.
+// Sizes, norm epsilon and rotary embedding of a LlamaForCausalLM, MistralForCausalLM, Qwen2ForCausalLM or
+// GPT2LMHeadModel, with that family's defaults for what the file leaves out; other keys are ignored. Other
+// architectures are a base::InputError that names these four.
 Model read_huggingface_config(JsonObject object, const std::string& where);
 
 }  // namespace layline::spec

@@ -217,6 +217,12 @@ std::map<std::string, double> JsonObject::number_map(const std::string& key) {
   return numbers;
 }
 
+std::vector<double> JsonObject::numbers(const std::string& key, double lower, double upper) {
+  std::vector<double> numbers;
+  for (const json& item : list(key, "numbers")) numbers.push_back(checked_number(item, path_of(key), lower, upper));
+  return numbers;
+}
+
 std::vector<int64_t> JsonObject::wholes(const std::string& key, int64_t lower, int64_t upper) {
   std::vector<int64_t> numbers;
   for (const json& item : list(key, "whole numbers")) {

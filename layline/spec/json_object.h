@@ -1,5 +1,6 @@
 // Strict reading of JSON objects: every key is asked for, every error says file, JSON path, what was found and what is
-// allowed. Private to this folder: it shows the JSON library.
+// allowed. For the sources that read JSON, here and in the folders that have files of their own: it shows the JSON
+// library.
 #pragma once
 
 #include <cstdint>
@@ -37,6 +38,7 @@ class JsonObject {
   std::vector<std::string> texts(const std::string& key);
   std::map<std::string, std::string> text_map(const std::string& key);
   std::map<std::string, double> number_map(const std::string& key);
+  std::vector<double> numbers(const std::string& key, double lower, double upper);
   std::vector<int64_t> wholes(const std::string& key, int64_t lower, int64_t upper);
   std::vector<JsonObject> objects(const std::string& key);
   JsonObject object(const std::string& key);

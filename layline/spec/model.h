@@ -11,6 +11,22 @@ enum class Mlp { kSwiglu, kGelu, kSquaredRelu };  // SwiGLU has three matrices, 
 enum class Norm { kRmsNorm, kLayerNorm };
 enum class Position { kRope, kLearned, kAlibi };
 
+// How rotary frequencies are changed for longer contexts: not, all divided by factor ("linear"), or low ones only
+// ("llama3"), as in transformers' modeling_rope_utils. kOther is known by its name alone: its models can be planned
+// with, not trained.
+enum class RopeScaling { kNone, kLinear, kLlama3, kOther };
+
+// Rotary position embedding (Su et al. 2021): dims turn with frequency theta^(-2i/d).
+struct Rope {
+  double theta = 10000;
+  RopeScaling scaling = RopeScaling::kNone;
+  std::string other_scaling;   // "yarn", when scaling is kOther
+  double factor = 1;           // of linear and llama3
+  double low_freq_factor = 1;  // this and what follows: of llama3
+  double high_freq_factor = 4;
+  int64_t original_max_position_embeddings = 8192;
+};
+
 struct Model {
   std::string name;                  // "llama-13b"
   std::string title;                 // "Llama 13B"
@@ -26,6 +42,8 @@ struct Model {
   Mlp mlp = Mlp::kSwiglu;
   Norm norm = Norm::kRmsNorm;
   Position position = Position::kRope;
+  double norm_epsilon = 1e-5;
+  Rope rope;                         // when position is kRope
   bool tied_embeddings = false;      // head shares the embedding's weight
   bool qkv_bias = false;             // biases on Q, K, V (Qwen2, GPT-2)
   bool linear_bias = false;          // biases on the other linears (GPT-2)

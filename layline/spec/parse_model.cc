@@ -4,7 +4,9 @@
 
 #include "layline/spec/huggingface.h"
 #include "layline/spec/json_object.h"
+#include "layline/spec/read_model.h"
 #include "layline/spec/registry.h"
+#include "layline/spec/rope_json.h"
 
 namespace layline::spec {
 namespace {
@@ -14,7 +16,7 @@ constexpr std::array<std::string_view, 2> kNormTypeNames = {"rmsnorm", "layernor
 constexpr std::array<std::string_view, 3> kPositionNames = {"rope", "learned", "alibi"};
 constexpr int64_t kMaxSize = int64_t{1} << 40;
 
-Model read_model(JsonObject object) {
+Model read_own_model(JsonObject object) {
   Model model;
   model.name = object.name("name");
   model.title = object.text("title");
@@ -30,6 +32,11 @@ Model read_model(JsonObject object) {
   model.mlp = static_cast<Mlp>(object.choice("mlp", kMlpNames));
   model.norm = static_cast<Norm>(object.choice("norm", kNormTypeNames));
   model.position = static_cast<Position>(object.choice("position", kPositionNames));
+  if (object.has("norm_epsilon")) model.norm_epsilon = object.number("norm_epsilon", 0, 1);
+  if (object.has("rope")) {
+    if (model.position != Position::kRope) object.fail("rope", "is there, but position is not rope");
+    model.rope = read_rope(object.object("rope"));
+  }
   model.tied_embeddings = object.flag("tied_embeddings");
   model.qkv_bias = object.flag("qkv_bias");
   model.linear_bias = object.flag("linear_bias");
@@ -42,13 +49,16 @@ Model read_model(JsonObject object) {
 
 }  // namespace
 
-Model parse_model(std::string_view json, const std::string& where) {
-  const nlohmann::json value = parse_strict_json(json, where);
-  const bool from_hub = value.is_object() && (value.contains("architectures") || value.contains("model_type"));
-  Model model =
-      from_hub ? read_huggingface_config(JsonObject(value, where), where) : read_model(JsonObject(value, where));
+Model read_model(JsonObject object, const std::string& where) {
+  const bool from_hub = object.has("architectures") || object.has("model_type");
+  Model model = from_hub ? read_huggingface_config(object, where) : read_own_model(object);
   check_model(model, where);
   return model;
+}
+
+Model parse_model(std::string_view json, const std::string& where) {
+  const nlohmann::json value = parse_strict_json(json, where);
+  return read_model(JsonObject(value, where), where);
 }
 
 std::string to_json(const Model& model) {
@@ -67,6 +77,8 @@ std::string to_json(const Model& model) {
   json["mlp"] = kMlpNames[static_cast<size_t>(model.mlp)];
   json["norm"] = kNormTypeNames[static_cast<size_t>(model.norm)];
   json["position"] = kPositionNames[static_cast<size_t>(model.position)];
+  json["norm_epsilon"] = model.norm_epsilon;
+  if (model.position == Position::kRope) json["rope"] = json_of(model.rope);
   json["tied_embeddings"] = model.tied_embeddings;
   json["qkv_bias"] = model.qkv_bias;
   json["linear_bias"] = model.linear_bias;

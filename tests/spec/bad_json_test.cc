@@ -87,12 +87,30 @@ TEST(BadJson, OfAModelIsToldWhichSizesDoNotFit) {
                       {"\"num_experts\": 0", "\"num_experts\": 8", "mixtures of experts are not supported"},
                       {"\"mlp\": \"swiglu\"", "\"mlp\": \"swigul\"", "(did you mean \"swiglu\"?)"},
                       {"\"mlp\": \"swiglu\"", "\"mlp\": \"relu\"", "$.mlp: found \"relu\", want one of swiglu, gelu"},
-                      {"\"position\": \"rope\"", "\"position\": \"learned\"", "max_sequence_length is 0"},
                       {"\"vocab\": 32000", "\"vocab\": 1e12", "vocab is 1000000000000, want"},
                       {"\"num_layers\": 80", "\"num_layers\": 16000000", "more than 2^50 parameters"},
                       {"\"ffn_hidden\": 28672", "\"ffn_hidden\": 16000000, \"hidden\": 1", "the key is there twice"},
                       {"\"head_size\": 128", "\"head_size\": 10000000", "a matrix has more than 2^40 elements"},
                       {"\"tied_embeddings\": false", "\"tied_embeddings\": 0", "found 0, want true or false"},
+                  });
+}
+
+TEST(BadJson, OfLearnedPositionsIsToldThatTheyNeedALength) {
+  expect_messages(SpecKind::kModel, shipped(SpecKind::kModel, "llama-13b"),
+                  {{"\"position\": \"rope\"", "\"position\": \"learned\"", "max_sequence_length is 0"}});
+}
+
+TEST(BadJson, OfARotaryEmbeddingIsToldWhatIsWrong) {
+  const std::string model = shipped(SpecKind::kModel, "llama-3.1-8b");
+  expect_messages(SpecKind::kModel, model,
+                  {
+                      {"\"theta\": 500000", "\"theat\": 500000", "$.rope.theat: unknown key (did you mean \"theta\"?)"},
+                      {"\"scaling\": \"llama3\"", "\"scaling\": \"lama3\"", "did you mean \"llama3\"?"},
+                      {"\"scaling\": \"llama3\"", "\"scaling\": \"linear\"", "$.rope.high_freq_factor: unknown key"},
+                      {"\"factor\": 8,", "", "$.rope.factor: is missing"},
+                      {"\"factor\": 8,", "\"factor\": 8, \"other_scaling\": \"yarn\",", "is there beside scaling"},
+                      {"\"position\": \"rope\"", "\"position\": \"alibi\"", "$.rope: is there, but position"},
+                      {"\"norm_epsilon\": 1e-5", "\"norm_epsilon\": 2", "$.norm_epsilon: found 2, want"},
                   });
 }
 
