@@ -69,7 +69,7 @@ at::Tensor checkpoint(const std::function<at::Tensor(const at::Tensor&)>& functi
       output_again = function(again);
     }
     const torch::autograd::Edge edge = torch::autograd::impl::gradient_edge(output_again);
-    output_again = {};
+    output_again.reset();
     return std::vector<at::Tensor>{run_backward(edge, gradient, again)};
   });
 }

@@ -92,7 +92,7 @@ at::Tensor head_loss(const Activation& hidden, const ParameterGroup& weight, con
       }
     }
   }
-  return with_backward(loss, {hidden.tensor}, [dx](const at::Tensor& dloss) -> std::vector<at::Tensor> {
+  return with_backward(loss, {hidden.tensor}, [dx]([[maybe_unused]] const at::Tensor& dloss) -> std::vector<at::Tensor> {
     assert(dloss.item<double>() == 1.0 && "the head's gradient was computed for a loss with gradient one");
     return {dx};
   });

@@ -13,7 +13,7 @@ namespace {
 
 at::Tensor fused(const at::Tensor& x, const ParameterGroup& weight, const kernels::RmsNormOutput& normed) {
   return with_backward(
-      normed.y, {x}, [x = plain(x), rstd = normed.rstd_T, &weight](const at::Tensor& dy) -> std::vector<at::Tensor> {
+      normed.y_TH, {x}, [x = plain(x), rstd = normed.rstd_T, &weight](const at::Tensor& dy) -> std::vector<at::Tensor> {
         at::Tensor dx = kernels::rms_norm_backward(dy, x, rstd, weight.value, weight.main_grad);
         weight.notify();
         return {dx};

@@ -49,7 +49,7 @@ double Executor::run_forward() {
 
 double Executor::run_list(const std::vector<Instruction>& list) {
   next_receive_ = 0;
-  loss_ = {};
+  loss_.reset();
   for (size_t i = 0; i < list.size(); ++i) {
     post_receives(list, i);
     execute(list[i]);
