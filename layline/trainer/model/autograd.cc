@@ -38,7 +38,7 @@ at::Tensor run_backward(const torch::autograd::Edge& edge, const at::Tensor& gra
   torch::autograd::edge_list outputs;
   if (input.defined()) outputs.push_back(torch::autograd::impl::gradient_edge(input));
   torch::autograd::variable_list result = torch::autograd::Engine::get_default_engine().execute(
-      {edge}, {gradient}, /*keep_graph=*/false, /*create_graph=*/false, /*accumulate_grad=*/false, outputs);
+      {edge}, {gradient}, /*keep_graph=*/false, /*create_graph=*/false, /*accumulate_grad=*/!input.defined(), outputs);
   return input.defined() ? result[0] : at::Tensor();
 }
 
