@@ -4,6 +4,9 @@
 
 #include <numbers>
 
+#include "layline/trainer/kernels/call.h"
+#include "layline/trainer/kernels/parallel.h"
+
 namespace layline::trainer::kernels {
 namespace {
 
@@ -35,15 +38,28 @@ RopeTable make_rope_table(int64_t sequence_length, int64_t head_size, const Rope
 }
 
 void rope_(at::Tensor x_BSND, const RopeTable& table, bool inverse) {
-  const at::NoGradGuard no_grad;
-  const int64_t half = x_BSND.size(-1) / 2;
-  const at::Tensor cos = table.cos_SD2.narrow(0, 0, x_BSND.size(1)).unsqueeze(1);
-  at::Tensor sin = table.sin_SD2.narrow(0, 0, x_BSND.size(1)).unsqueeze(1);
-  if (inverse) sin = -sin;
-  const at::Tensor x = x_BSND.to(cos.scalar_type());
-  const at::Tensor a = x.narrow(-1, 0, half);
-  const at::Tensor b = x.narrow(-1, half, half);
-  x_BSND.copy_(at::cat({a * cos - b * sin, b * cos + a * sin}, -1));
+  const int64_t sequence_length = x_BSND.size(1);
+  const int64_t half = x_BSND.size(3) / 2;
+  TORCH_CHECK(x_BSND.size(3) % 2 == 0 && x_BSND.stride(3) == 1, "rope_ rotates pairs of contiguous dims, not ",
+              x_BSND.sizes(), " with strides ", x_BSND.strides());
+  TORCH_CHECK(table.cos_SD2.size(0) >= sequence_length, "the table has ", table.cos_SD2.size(0), " positions, not ",
+              sequence_length);
+  check_dense(table.cos_SD2, "cos_SD2", arithmetic_type(x_BSND), table.cos_SD2.size(0) * half);
+  check_dense(table.sin_SD2, "sin_SD2", arithmetic_type(x_BSND), table.cos_SD2.size(0) * half);
+  if (x_BSND.is_meta()) return;
+  const int64_t num_heads = x_BSND.size(2);
+  visit_element_type(x_BSND.scalar_type(), [&]<typename T>(ElementType<T>) {
+    const auto rotate = kernels<simd::RopeKernels<T>>().rotate;
+    const auto* cos = data<simd::Arithmetic<T>>(table.cos_SD2);
+    const auto* sin = data<simd::Arithmetic<T>>(table.sin_SD2);
+    parallel_rows(x_BSND.size(0) * sequence_length, 2 * num_heads * half, [&](int64_t begin, int64_t end) {
+      for (int64_t token = begin; token < end; ++token) {
+        const int64_t position = token % sequence_length;
+        T* heads = data<T>(x_BSND) + token / sequence_length * x_BSND.stride(0) + position * x_BSND.stride(1);
+        rotate(heads, cos + position * half, sin + position * half, num_heads, x_BSND.stride(2), half, inverse);
+      }
+    });
+  });
 }
 
 }  // namespace layline::trainer::kernels
