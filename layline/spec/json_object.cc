@@ -112,6 +112,10 @@ bool JsonObject::has_value(const std::string& key) { return has(key) && !value_.
 
 bool JsonObject::is_object(const std::string& key) const { return value_.contains(key) && value_.at(key).is_object(); }
 
+bool JsonObject::is_list(const std::string& key) const { return value_.contains(key) && value_.at(key).is_array(); }
+
+bool JsonObject::is_flag(const std::string& key) const { return value_.contains(key) && value_.at(key).is_boolean(); }
+
 const json* JsonObject::get(const std::string& key) {
   asked_.insert(key);
   const auto found = value_.find(key);

@@ -43,6 +43,8 @@ class JsonObject {
   std::vector<JsonObject> objects(const std::string& key);
   JsonObject object(const std::string& key);
   bool is_object(const std::string& key) const;
+  bool is_list(const std::string& key) const;
+  bool is_flag(const std::string& key) const;
 
   // One of `names`, as its index.
   template <typename Names>

@@ -1,0 +1,99 @@
+#include "layline/trainer/config/check_run.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+
+#include "layline/base/error.h"
+
+namespace layline::trainer::config {
+namespace {
+
+namespace fs = std::filesystem;
+
+[[noreturn]] void fail(const RunConfig& config, const char* key, const std::string& what) {
+  throw base::InputError(config.where, fmt::format("$.{}: {}", key, what));
+}
+
+bool is_file(const std::string& path) {
+  std::error_code ignored;
+  return fs::exists(path, ignored) && !fs::is_directory(path, ignored);
+}
+
+bool is_folder(const fs::path& path) {
+  std::error_code ignored;
+  return fs::is_directory(path, ignored);
+}
+
+void check_model(const RunConfig& config) {
+  const spec::Model& model = config.model;
+  const auto lacks = [&](const std::string& what) {
+    fail(config, "model",
+         fmt::format("{} has {}; models that can be trained have RMSNorm, RoPE and SwiGLU, and no biases", model.name,
+                     what));
+  };
+  if (model.norm != spec::Norm::kRmsNorm) lacks("LayerNorm");
+  if (model.position == spec::Position::kLearned) lacks("learned positions");
+  if (model.position == spec::Position::kAlibi) lacks("ALiBi");
+  if (model.mlp != spec::Mlp::kSwiglu) lacks("no SwiGLU");
+  if (model.qkv_bias || model.linear_bias) lacks("biases");
+  if (model.rope.scaling == spec::RopeScaling::kOther) {
+    lacks(fmt::format("RoPE scaling \"{}\" (linear and llama3 can be)", model.rope.other_scaling));
+  }
+  if (model.head_size % 2 != 0) lacks(fmt::format("head size {}, which RoPE cannot halve", model.head_size));
+}
+
+void check_folder_of(const RunConfig& config, const char* key, const std::string& file) {
+  const fs::path folder = fs::path(file).parent_path();
+  if (!folder.empty() && !is_folder(folder)) {
+    fail(config, key, fmt::format("\"{}\" cannot be written: there is no folder {}", file, folder.string()));
+  }
+  if (is_folder(file)) fail(config, key, fmt::format("\"{}\" is a folder, want a file", file));
+}
+
+void check_sources(const RunConfig& config, const char* key, const std::vector<DataSource>& sources) {
+  const bool bytes = config.data.tokenizer == "bytes";
+  for (const DataSource& source : sources) {
+    if (is_indexed(source, fmt::format("{}: $.{}", config.where, key)) || bytes) continue;
+    fail(config, "data.tokenizer",
+         fmt::format("found \"{}\", but text is only read as \"bytes\" by this build; tokenize \"{}\" to .bin and .idx",
+                     config.data.tokenizer, source.path));
+  }
+}
+
+}  // namespace
+
+bool is_indexed(const DataSource& source, const std::string& what) {
+  const std::string& path = source.path;
+  if (is_file(path) && !path.ends_with(".bin") && !path.ends_with(".idx")) return false;
+  const bool has_bin = is_file(path + ".bin"), has_idx = is_file(path + ".idx");
+  if (has_bin && has_idx) return true;
+  std::string found = "no such file, and no such prefix of .bin and .idx";
+  if (has_bin) found = fmt::format("{}.bin is there, but {}.idx is not", path, path);
+  if (has_idx) found = fmt::format("{}.idx is there, but {}.bin is not", path, path);
+  if (is_file(path)) found = "is half of an indexed data set: give the prefix, without .bin or .idx";
+  if (is_folder(path)) found = "is a folder";
+  throw base::InputError(what, fmt::format("\"{}\": {}; want a text file or the prefix of .bin and .idx", path, found));
+}
+
+void check_build(const RunConfig& config) {
+  if (config.device == Device::kCuda) fail(config, "device", "this build has no CUDA support; want \"cpu\"");
+  if (!config.checkpoint.directory.empty()) {
+    fail(config, "checkpoint.directory", "this build cannot write checkpoints yet; leave it out");
+  }
+  if (!config.load.empty()) fail(config, "load", "this build cannot read weights yet; leave it out");
+  check_model(config);
+}
+
+void check_files(const RunConfig& config) {
+  check_sources(config, "data.train", config.data.train);
+  check_sources(config, "data.valid", config.data.valid);
+  if (!config.metrics.empty()) check_folder_of(config, "metrics", config.metrics);
+}
+
+void check_run(const RunConfig& config) {
+  check_build(config);
+  check_files(config);
+}
+
+}  // namespace layline::trainer::config
