@@ -48,8 +48,8 @@ void check_fits(const data::SafetensorsFolder& folder, const spec::Model& model)
   for (const std::string& name : names) {
     if (wanted.count(name) != 0 || name.find(kRotaryBuffer) != std::string::npos) continue;
     if (model.tied_embeddings && name == kHead && folder.info(name).shape == wanted.at(kEmbedding)) continue;
-    throw base::InputError(folder.path(), fmt::format("has a weight \"{}\" that model {} does not have", name,
-                                                      model.name));
+    throw base::InputError(folder.path(),
+                           fmt::format("has a weight \"{}\" that model {} does not have", name, model.name));
   }
 }
 

@@ -7,8 +7,8 @@
 
 namespace layline::trainer::loop {
 
-// Throws base::InputError when a weight of the model is missing or has another shape (name, found, wanted), or the files
-// hold weights that the model does not have. A head that repeats a tied embedding is accepted.
+// Throws base::InputError when a weight of the model is missing or has another shape (name, found, wanted), or the
+// files hold weights that the model does not have. A head that repeats a tied embedding is accepted.
 void check_fits(const data::SafetensorsFolder& folder, const spec::Model& model);
 
 // This rank's slice, in the parameter's dtype; padding is zero. The file has been checked.

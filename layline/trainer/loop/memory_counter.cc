@@ -33,9 +33,7 @@ class CountingAllocator : public c10::Allocator {
     return {data, data, &release_block, c10::Device(c10::DeviceType::CPU)};
   }
   c10::DeleterFnPtr raw_deleter() const override { return &release_block; }
-  void copy_data(void* target, const void* source, size_t bytes) const override {
-    std::memcpy(target, source, bytes);
-  }
+  void copy_data(void* target, const void* source, size_t bytes) const override { std::memcpy(target, source, bytes); }
 };
 
 }  // namespace
@@ -59,10 +57,10 @@ void* MemoryCounter::allocate(size_t bytes) {
   const int64_t live = live_.fetch_add(size, std::memory_order_relaxed) + size;
   if (live > limit_.load(std::memory_order_relaxed)) {
     live_.fetch_sub(size, std::memory_order_relaxed);
-    throw base::RunError("out of memory",
-                         fmt::format("{} more on top of {}, with a limit of {}", base::format_bytes(static_cast<double>(size)),
-                                     base::format_bytes(static_cast<double>(live - size)),
-                                     base::format_bytes(static_cast<double>(limit_.load()))));
+    throw base::RunError("out of memory", fmt::format("{} more on top of {}, with a limit of {}",
+                                                      base::format_bytes(static_cast<double>(size)),
+                                                      base::format_bytes(static_cast<double>(live - size)),
+                                                      base::format_bytes(static_cast<double>(limit_.load()))));
   }
   int64_t peak = peak_.load(std::memory_order_relaxed);
   while (live > peak && !peak_.compare_exchange_weak(peak, live, std::memory_order_relaxed)) {

@@ -12,8 +12,8 @@ namespace layline::trainer::loop {
 
 class MemoryCounter {
  public:
-  // Puts itself in the place of libtorch's CPU allocator, once a process, before the first tensor is made. Freed memory is
-  // kept by the process for the next tensor instead of going back to the system page by page.
+  // Puts itself in the place of libtorch's CPU allocator, once a process, before the first tensor is made. Freed memory
+  // is kept by the process for the next tensor instead of going back to the system page by page.
   static MemoryCounter& install();
 
   int64_t live_bytes() const { return live_.load(std::memory_order_relaxed); }

@@ -28,8 +28,8 @@ namespace layline::trainer::loop {
 namespace {
 
 using layout::Axis;
-using model::Mutation;
 using model::mutated;
+using model::Mutation;
 
 kernels::RopeOptions rope_options(const spec::Model& model) {
   const spec::Rope& rope = model.rope;
@@ -47,8 +47,9 @@ kernels::RopeOptions rope_options(const spec::Model& model) {
     case spec::RopeScaling::kOther:
       break;
   }
-  throw base::InputError("model " + model.name, fmt::format("has rotary scaling \"{}\"; the trainer has linear and llama3",
-                                                            rope.other_scaling));
+  throw base::InputError(
+      "model " + model.name,
+      fmt::format("has rotary scaling \"{}\"; the trainer has linear and llama3", rope.other_scaling));
 }
 
 // The groups that a rank is in.
@@ -162,8 +163,8 @@ RankTrainer::State::State(const TrainingJob& training_job, comm::GroupFactory& f
   std::vector<pipeline::Chunk*> runnable;
   for (int64_t chunk = 0; chunk < layout.vp; ++chunk) {
     const layout::Stage& part = job.stages[static_cast<size_t>(chunk * layout.pp + groups.pp->rank())];
-    chunks.push_back(std::make_unique<StageChunk>(job.model, part, shard,
-                                                  model::StageOptions{layout.checkpointing, layout.full_layers}, context));
+    chunks.push_back(std::make_unique<StageChunk>(
+        job.model, part, shard, model::StageOptions{layout.checkpointing, layout.full_layers}, context));
     parameter_groups.push_back(chunks.back()->stage().groups());
     runnable.push_back(chunks.back().get());
   }

@@ -26,14 +26,14 @@ namespace layline::trainer::loop {
 // What all ranks agree on.
 struct TrainingJob {
   spec::Model model;
-  layout::Layout layout;               // legal
-  std::vector<layout::Stage> stages;   // virtual stages in model order
-  int64_t sequence_length = 0;         // tokens
-  int64_t global_batch = 0;            // sequences
-  at::ScalarType dtype = at::kFloat;   // of weights and activations: bf16 (with fp32 gradients and master weights), fp32,
-                                       // fp64
+  layout::Layout layout;              // legal
+  std::vector<layout::Stage> stages;  // virtual stages in model order
+  int64_t sequence_length = 0;        // tokens
+  int64_t global_batch = 0;           // sequences
+  at::ScalarType dtype = at::kFloat;  // of weights and activations: bf16 (with fp32 gradients and master weights),
+                                      // fp32, fp64
   uint64_t seed = 1;
-  int64_t steps = 0;                   // in all, for the learning rate
+  int64_t steps = 0;  // in all, for the learning rate
   optimizer::OptimizerOptions optimizer;
 
   int64_t num_micro_batches() const { return global_batch / (layout.dp * layout.mb); }  // of each replica

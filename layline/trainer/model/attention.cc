@@ -27,9 +27,7 @@ struct HeadSizes {
 
 Heads split_heads(const at::Tensor& qkv, const HeadSizes& sizes) {
   const auto part = [&](int64_t offset, int64_t heads) {
-    return qkv.narrow(2, offset, heads * sizes.head_size)
-        .unflatten(2, {heads, sizes.head_size})
-        .transpose(0, 1);
+    return qkv.narrow(2, offset, heads * sizes.head_size).unflatten(2, {heads, sizes.head_size}).transpose(0, 1);
   };
   return {part(0, sizes.num_heads), part(sizes.q_width(), sizes.num_kv_heads),
           part(sizes.q_width() + sizes.kv_width(), sizes.num_kv_heads)};

@@ -8,8 +8,8 @@
 
 namespace layline::trainer::model {
 
-// qkv [S, B, (N + 2K)·D] of this rank's N query heads and K key-value heads, queries first; it is overwritten (nobody else
-// may use it) → [S, B, N·D]. With recomputation of attention only the rotated qkv is kept.
+// qkv [S, B, (N + 2K)·D] of this rank's N query heads and K key-value heads, queries first; it is overwritten (nobody
+// else may use it) → [S, B, N·D]. With recomputation of attention only the rotated qkv is kept.
 Activation attention(const at::Tensor& qkv, int64_t num_heads, int64_t num_kv_heads, Context& context);
 
 }  // namespace layline::trainer::model

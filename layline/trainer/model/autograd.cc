@@ -49,8 +49,8 @@ at::Tensor with_backward(at::Tensor output, const std::vector<at::Tensor>& input
   assert(!output.requires_grad());
   torch::autograd::edge_list next;
   for (const at::Tensor& input : inputs) next.push_back(torch::autograd::impl::gradient_edge(input));
-  auto node = std::shared_ptr<ClosureNode>(new ClosureNode(std::move(backward), std::move(next)),
-                                           torch::autograd::deleteNode);
+  auto node =
+      std::shared_ptr<ClosureNode>(new ClosureNode(std::move(backward), std::move(next)), torch::autograd::deleteNode);
   torch::autograd::set_history(output, node);
   return output;
 }
@@ -84,8 +84,7 @@ at::Tensor Recorded::backward(const at::Tensor& gradient) {
   auto node = std::static_pointer_cast<torch::autograd::Node>(std::exchange(node_, nullptr));
   assert(node && "a backward pass runs once");
   const at::Tensor input = std::exchange(input_, {});
-  const at::Tensor start =
-      gradient.defined() ? gradient : at::ones({}, node->input_metadata(output_index_).options());
+  const at::Tensor start = gradient.defined() ? gradient : at::ones({}, node->input_metadata(output_index_).options());
   return run_backward({std::move(node), output_index_}, start, input);
 }
 

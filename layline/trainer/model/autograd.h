@@ -49,8 +49,8 @@ class Recorded {
   uint32_t output_index_ = 0;
 };
 
-// Weight gradients that are computed later than the input gradients (zero-bubble schedules), by the key of the pass that
-// left them.
+// Weight gradients that are computed later than the input gradients (zero-bubble schedules), by the key of the pass
+// that left them.
 class WeightGradients {
  public:
   using Key = std::pair<int64_t, int64_t>;  // chunk, micro-batch

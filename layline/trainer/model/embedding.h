@@ -19,6 +19,7 @@ struct VocabularyPart {
 VocabularyPart vocabulary_part(int64_t vocab, int64_t tp_size, int64_t tp_rank);
 
 // tokens_SB int64 below the vocabulary → [S or S/tp, B, H].
-at::Tensor embed(const at::Tensor& tokens_SB, const ParameterGroup& table, const VocabularyPart& part, Context& context);
+at::Tensor embed(const at::Tensor& tokens_SB, const ParameterGroup& table, const VocabularyPart& part,
+                 Context& context);
 
 }  // namespace layline::trainer::model

@@ -92,10 +92,11 @@ at::Tensor head_loss(const Activation& hidden, const ParameterGroup& weight, con
       }
     }
   }
-  return with_backward(loss, {hidden.tensor}, [dx]([[maybe_unused]] const at::Tensor& dloss) -> std::vector<at::Tensor> {
-    assert(dloss.item<double>() == 1.0 && "the head's gradient was computed for a loss with gradient one");
-    return {dx};
-  });
+  return with_backward(
+      loss, {hidden.tensor}, [dx]([[maybe_unused]] const at::Tensor& dloss) -> std::vector<at::Tensor> {
+        assert(dloss.item<double>() == 1.0 && "the head's gradient was computed for a loss with gradient one");
+        return {dx};
+      });
 }
 
 at::Tensor head_logits(const at::Tensor& hidden, const ParameterGroup& weight, Context& context) {

@@ -13,10 +13,10 @@ namespace layline::trainer::model {
 // Targets that do not count.
 inline constexpr int64_t kIgnoredTarget = -100;
 
-// hidden [S or S/tp, B, H], targets_SB int64 → loss_scale · Σ of the losses of the tokens whose target is not ignored, a
-// scalar in fp32 (fp64), the same on every tp rank.
-// In grad mode the gradients are computed here, chunk by chunk, while the logits are there: the weight's is added at
-// once, the input's is kept for the backward pass, which must be started with one.
+// hidden [S or S/tp, B, H], targets_SB int64 → loss_scale · Σ of the losses of the tokens whose target is not ignored,
+// a scalar in fp32 (fp64), the same on every tp rank. In grad mode the gradients are computed here, chunk by chunk,
+// while the logits are there: the weight's is added at once, the input's is kept for the backward pass, which must be
+// started with one.
 at::Tensor head_loss(const Activation& hidden, const ParameterGroup& weight, const VocabularyPart& part,
                      const at::Tensor& targets_SB, double loss_scale, Context& context);
 

@@ -20,9 +20,10 @@ Activation swiglu(const at::Tensor& gate_up) {
     const at::NoGradGuard no_grad;
     output = kernels::swiglu(gate_up);
   }
-  output = with_backward(output, {gate_up}, [gate_up = plain(gate_up)](const at::Tensor& dy) -> std::vector<at::Tensor> {
-    return {kernels::swiglu_backward(dy, gate_up)};
-  });
+  output =
+      with_backward(output, {gate_up}, [gate_up = plain(gate_up)](const at::Tensor& dy) -> std::vector<at::Tensor> {
+        return {kernels::swiglu_backward(dy, gate_up)};
+      });
   return {output, Saved(output)};
 }
 

@@ -11,12 +11,12 @@
 namespace layline::trainer::model {
 
 struct LayerWeights {
-  ParameterGroup attention_norm;  // [H]
-  ParameterGroup qkv;             // [(N + 2K)·D, H], of this rank's heads
-  ParameterGroup attention_output;  // [H, N·D]
-  ParameterGroup mlp_norm;          // [H]
-  ParameterGroup gate_up;           // [2F, H]
-  ParameterGroup down;              // [H, F]
+  ParameterGroup attention_norm;            // [H]
+  ParameterGroup qkv;                       // [(N + 2K)·D, H], of this rank's heads
+  ParameterGroup attention_output;          // [H, N·D]
+  ParameterGroup mlp_norm;                  // [H]
+  ParameterGroup gate_up;                   // [2F, H]
+  ParameterGroup down;                      // [H, F]
   int64_t num_heads = 0, num_kv_heads = 0;  // of this rank
 };
 

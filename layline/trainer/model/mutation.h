@@ -11,23 +11,23 @@ namespace layline::trainer::model {
 
 enum class Mutation {
   kNone,
-  kSeedByRank,            // weights drawn from the rank instead of (seed, name)
-  kMeanPerMicroBatch,     // loss averaged over a micro-batch's tokens instead of the global batch's
-  kMeanPerReplica,        // … over a data-parallel replica's tokens
-  kBf16Accumulation,      // gradients of micro-batches accumulated in bf16
-  kCountReplicated,       // tp-replicated parameters counted tp times in the norm
-  kCountTiedTwice,        // both copies of a tied weight counted in the norm
-  kNoClip,                // clipping does nothing
-  kSkipPartialSum,        // norms' gradients under sequence parallelism not summed over tp
-  kSkipReplicaSum,        // replicated key-value heads' gradients not summed over their replicas
-  kSkipTiedSum,           // tied embedding's gradients not summed over its stages
-  kSkipColumnInputSum,    // a column-parallel layer's input gradient not summed over tp
-  kDoubleRowSum,          // a row-parallel layer's output counted tp times
-  kReinitializeGradients, // gradients zeroed between micro-batches
-  kSkipPaddingMask,       // padded vocabulary columns take part in the soft-max
-  kDropRemainderLayers,   // layers that do not divide are dropped from the last stage
-  kSkipLastMicroBatch,    // the last micro-batch's backward pass is left out
-  kSkipGradientReduction, // gradients not summed over dp
+  kSeedByRank,             // weights drawn from the rank instead of (seed, name)
+  kMeanPerMicroBatch,      // loss averaged over a micro-batch's tokens instead of the global batch's
+  kMeanPerReplica,         // … over a data-parallel replica's tokens
+  kBf16Accumulation,       // gradients of micro-batches accumulated in bf16
+  kCountReplicated,        // tp-replicated parameters counted tp times in the norm
+  kCountTiedTwice,         // both copies of a tied weight counted in the norm
+  kNoClip,                 // clipping does nothing
+  kSkipPartialSum,         // norms' gradients under sequence parallelism not summed over tp
+  kSkipReplicaSum,         // replicated key-value heads' gradients not summed over their replicas
+  kSkipTiedSum,            // tied embedding's gradients not summed over its stages
+  kSkipColumnInputSum,     // a column-parallel layer's input gradient not summed over tp
+  kDoubleRowSum,           // a row-parallel layer's output counted tp times
+  kReinitializeGradients,  // gradients zeroed between micro-batches
+  kSkipPaddingMask,        // padded vocabulary columns take part in the soft-max
+  kDropRemainderLayers,    // layers that do not divide are dropped from the last stage
+  kSkipLastMicroBatch,     // the last micro-batch's backward pass is left out
+  kSkipGradientReduction,  // gradients not summed over dp
   kCount,
 };
 

@@ -12,12 +12,12 @@ namespace layline::trainer::model {
 namespace {
 
 at::Tensor fused(const at::Tensor& x, const ParameterGroup& weight, const kernels::RmsNormOutput& normed) {
-  return with_backward(
-      normed.y_TH, {x}, [x = plain(x), rstd = normed.rstd_T, &weight](const at::Tensor& dy) -> std::vector<at::Tensor> {
-        at::Tensor dx = kernels::rms_norm_backward(dy, x, rstd, weight.value, weight.main_grad);
-        weight.notify();
-        return {dx};
-      });
+  return with_backward(normed.y_TH, {x},
+                       [x = plain(x), rstd = normed.rstd_T, &weight](const at::Tensor& dy) -> std::vector<at::Tensor> {
+                         at::Tensor dx = kernels::rms_norm_backward(dy, x, rstd, weight.value, weight.main_grad);
+                         weight.notify();
+                         return {dx};
+                       });
 }
 
 // x · w, with the weight's gradient.

@@ -9,9 +9,9 @@
 
 namespace layline::trainer::model {
 
-// x [..., H], weight [H]. Fused: one kernel that keeps x and 1/rms. Unfused: the same by separate operators, as frameworks
-// without such a kernel do it, each keeping its input. With recomputation of norms the output is not kept for the next
-// operator but rebuilt.
+// x [..., H], weight [H]. Fused: one kernel that keeps x and 1/rms. Unfused: the same by separate operators, as
+// frameworks without such a kernel do it, each keeping its input. With recomputation of norms the output is not kept
+// for the next operator but rebuilt.
 Activation rms_norm(const at::Tensor& x, const ParameterGroup& weight, Context& context);
 
 }  // namespace layline::trainer::model

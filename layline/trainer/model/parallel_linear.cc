@@ -70,15 +70,16 @@ at::Tensor column_parallel(const Activation& input, const ParameterGroup& weight
     const at::NoGradGuard no_grad;
     output = at::linear(gather_sequence(input.tensor, context), weight.value);
   }
-  return with_backward(
-      output, {input.tensor}, [saved = input.saved, &weight, &context](const at::Tensor& dy) -> std::vector<at::Tensor> {
-        const at::Tensor x = saved.get();
-        PendingSum dx = start_sum(at::matmul(dy, weight.value), context);
-        context.weight_gradients.add(
-            [x, dy, &weight, &context] { add_weight_gradient(weight, dy, gather_sequence(x, context)); });
-        if (dx.pending) dx.pending->wait();
-        return {dx.result};
-      });
+  return with_backward(output, {input.tensor},
+                       [saved = input.saved, &weight, &context](const at::Tensor& dy) -> std::vector<at::Tensor> {
+                         const at::Tensor x = saved.get();
+                         PendingSum dx = start_sum(at::matmul(dy, weight.value), context);
+                         context.weight_gradients.add([x, dy, &weight, &context] {
+                           add_weight_gradient(weight, dy, gather_sequence(x, context));
+                         });
+                         if (dx.pending) dx.pending->wait();
+                         return {dx.result};
+                       });
 }
 
 at::Tensor row_parallel(const Activation& input, const ParameterGroup& weight, Context& context) {
@@ -94,7 +95,8 @@ at::Tensor row_parallel(const Activation& input, const ParameterGroup& weight, C
     if (mutated(Mutation::kDoubleRowSum)) output.mul_(context.tp_size());
   }
   return with_backward(
-      output, {input.tensor}, [saved = input.saved, &weight, &context](const at::Tensor& dy) -> std::vector<at::Tensor> {
+      output, {input.tensor},
+      [saved = input.saved, &weight, &context](const at::Tensor& dy) -> std::vector<at::Tensor> {
         const at::Tensor dy_whole = gather_sequence(dy, context);
         const at::Tensor x = saved.get();
         at::Tensor dx = at::matmul(dy_whole, weight.value);

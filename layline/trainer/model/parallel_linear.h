@@ -13,8 +13,8 @@
 
 namespace layline::trainer::model {
 
-// input [S or S/tp, B, I] → [S, B, O/tp]. Gathers the sequence first where it is sharded. Backward: the input's gradient
-// is summed over tp (and scattered) while the weight's is computed.
+// input [S or S/tp, B, I] → [S, B, O/tp]. Gathers the sequence first where it is sharded. Backward: the input's
+// gradient is summed over tp (and scattered) while the weight's is computed.
 at::Tensor column_parallel(const Activation& input, const ParameterGroup& weight, Context& context);
 
 // input [S, B, I/tp] → [S or S/tp, B, O], summed over tp (and scattered).

@@ -14,8 +14,8 @@ namespace layline::trainer::model {
 // How the ranks of a tensor-parallel group hold a parameter.
 enum class TensorSharding {
   kReplicated,  // all of it on every rank, and every rank computes the same gradient
-  kPartial,     // all of it on every rank, and each computes the gradient of its own part of the sequence: summed over tp
-  kSharded,     // a slice on each
+  kPartial,  // all of it on every rank, and each computes the gradient of its own part of the sequence: summed over tp
+  kSharded,  // a slice on each
   kShardedReplicas,  // slices, each on several neighbouring ranks (key-value heads fewer than tp): gradients are summed
                      // over those replicas
 };
@@ -33,12 +33,12 @@ struct Parameter {
   bool is_tied = false;       // this or another stage's rank holds a copy
   bool decays = true;         // weight decay applies: not to one-dimensional parameters
   bool is_counted = true;     // this rank counts it in norms: exactly one of the ranks that hold the same elements does
-  int64_t uses = 1;           // times that a micro-batch's backward adds to its gradient (2 for a tied weight in one place)
-  double initial_std = 0;     // of the normal distribution that it is drawn from; 0: ones (norms)
+  int64_t uses = 1;  // times that a micro-batch's backward adds to its gradient (2 for a tied weight in one place)
+  double initial_std = 0;  // of the normal distribution that it is drawn from; 0: ones (norms)
 
   std::vector<int64_t> local_shape;
-  at::Tensor value;      // this rank's slice, in the compute dtype: a view into the stage's flat buffer
-  at::Tensor main_grad;  // same shape, fp32 (fp64 in fp64 runs): a view into the flat gradient buffer
+  at::Tensor value;                   // this rank's slice, in the compute dtype: a view into the stage's flat buffer
+  at::Tensor main_grad;               // same shape, fp32 (fp64 in fp64 runs): a view into the flat gradient buffer
   std::function<void()> on_gradient;  // called after each addition to main_grad
 
   int64_t num_local() const {

@@ -21,7 +21,8 @@ constexpr double kInitialStd = 0.02;  // Hugging Face's initializer_range of Lla
 void check_is_llama(const spec::Model& model) {
   const auto refuse = [&](const char* what) {
     throw base::InputError("model " + model.name, fmt::format("has {}; the trainer trains models of the Llama kind: "
-                                                              "RMSNorm, RoPE, SwiGLU, no biases", what));
+                                                              "RMSNorm, RoPE, SwiGLU, no biases",
+                                                              what));
   };
   if (model.mlp != spec::Mlp::kSwiglu) refuse("no SwiGLU");
   if (model.norm != spec::Norm::kRmsNorm) refuse("no RMSNorm");
@@ -146,12 +147,12 @@ at::Tensor Stage::body(const Input& input, Context& context) const {
   at::Tensor hidden = part_.has_embedding ? embed(input.tokens_SB, embedding_, vocabulary_, context) : input.hidden;
   for (size_t i = 0; i < layers_.size(); ++i) {
     const LayerWeights& weights = layers_[i];
-    const bool recomputes =
-        options_.checkpointing == layout::Checkpointing::kFull &&
-        (options_.full_layers == 0 || static_cast<int64_t>(i) < options_.full_layers) && at::GradMode::is_enabled();
-    hidden = recomputes ? checkpoint([&weights, &context](const at::Tensor& x) { return layer(x, weights, context); },
-                                     hidden)
-                        : layer(hidden, weights, context);
+    const bool recomputes = options_.checkpointing == layout::Checkpointing::kFull &&
+                            (options_.full_layers == 0 || static_cast<int64_t>(i) < options_.full_layers) &&
+                            at::GradMode::is_enabled();
+    hidden = recomputes
+                 ? checkpoint([&weights, &context](const at::Tensor& x) { return layer(x, weights, context); }, hidden)
+                 : layer(hidden, weights, context);
   }
   return hidden;
 }

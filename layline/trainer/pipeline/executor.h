@@ -26,8 +26,8 @@ namespace layline::trainer::pipeline {
 class Chunk {
  public:
   virtual ~Chunk() = default;
-  // input: from the virtual stage before; undefined for the first. Returns the output for the next one, or, of the last,
-  // a scalar loss. In grad mode the output has a history that ends in the input.
+  // input: from the virtual stage before; undefined for the first. Returns the output for the next one, or, of the
+  // last, a scalar loss. In grad mode the output has a history that ends in the input.
   virtual at::Tensor forward(int64_t micro_batch, const at::Tensor& input) = 0;
 };
 
@@ -65,7 +65,9 @@ class Executor {
   void backward(const schedule::Instruction& step, bool defers_weights);
   at::Tensor take(std::map<Key, Incoming>& incoming, Key key);
   bool is_first(int64_t chunk) const { return chunk * pp_.size() + pp_rank_ == 0; }
-  bool is_last(int64_t chunk) const { return schedule_.virtual_stage(pp_rank_, chunk) + 1 == schedule_.num_virtual_stages(); }
+  bool is_last(int64_t chunk) const {
+    return schedule_.virtual_stage(pp_rank_, chunk) + 1 == schedule_.num_virtual_stages();
+  }
 
   schedule::Schedule schedule_;
   int64_t pp_rank_;

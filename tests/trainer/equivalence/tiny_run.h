@@ -35,8 +35,8 @@ spec::Model tiny_model(const TinyCase& tiny);
 spec::Job tiny_job(const TinyCase& tiny, int64_t num_ranks);
 loop::TrainingJob training_job(const TinyCase& tiny, const layout::Layout& layout);
 
-// The micro-batches of a replica at a step (from 1). Samples depend on (step, index in the global batch) only; each masks
-// another number of its targets, one of them all.
+// The micro-batches of a replica at a step (from 1). Samples depend on (step, index in the global batch) only; each
+// masks another number of its targets, one of them all.
 std::vector<data::MicroBatch> micro_batches(const TinyCase& tiny, const layout::Layout& layout, int64_t dp_rank,
                                             int64_t step);
 
@@ -50,8 +50,8 @@ using RunRecord = std::vector<StepRecord>;
 // The run on one rank without any parallelism, all samples in one micro-batch.
 RunRecord reference_run(const TinyCase& tiny);
 
-// One rank's part of the run under a layout. Compares as it goes and returns what differs by more than `tolerance` times
-// the tensor's largest entry, a line each ("" when nothing does).
+// One rank's part of the run under a layout. Compares as it goes and returns what differs by more than `tolerance`
+// times the tensor's largest entry, a line each ("" when nothing does).
 std::string compare_rank(const TinyCase& tiny, const layout::Layout& layout, const RunRecord& reference,
                          double tolerance, comm::GroupFactory& factory);
 

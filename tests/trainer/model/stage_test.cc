@@ -144,17 +144,14 @@ TEST_P(StageGradients, AreThoseOfPlainOperators) {
 
 INSTANTIATE_TEST_SUITE_P(
     Models, StageGradients,
-    testing::Combine(testing::Values(4, 2, 1), testing::Bool(),
-                     testing::Values(Kernels{layout::AttentionKernel::kFlash2, layout::NormKernel::kFused,
-                                             layout::Checkpointing::kNone},
-                                     Kernels{layout::AttentionKernel::kUnfused, layout::NormKernel::kUnfused,
-                                             layout::Checkpointing::kNone},
-                                     Kernels{layout::AttentionKernel::kFlash2, layout::NormKernel::kFused,
-                                             layout::Checkpointing::kSelective},
-                                     Kernels{layout::AttentionKernel::kUnfused, layout::NormKernel::kUnfused,
-                                             layout::Checkpointing::kSelective},
-                                     Kernels{layout::AttentionKernel::kFlash2, layout::NormKernel::kFused,
-                                             layout::Checkpointing::kFull})));
+    testing::Combine(
+        testing::Values(4, 2, 1), testing::Bool(),
+        testing::Values(
+            Kernels{layout::AttentionKernel::kFlash2, layout::NormKernel::kFused, layout::Checkpointing::kNone},
+            Kernels{layout::AttentionKernel::kUnfused, layout::NormKernel::kUnfused, layout::Checkpointing::kNone},
+            Kernels{layout::AttentionKernel::kFlash2, layout::NormKernel::kFused, layout::Checkpointing::kSelective},
+            Kernels{layout::AttentionKernel::kUnfused, layout::NormKernel::kUnfused, layout::Checkpointing::kSelective},
+            Kernels{layout::AttentionKernel::kFlash2, layout::NormKernel::kFused, layout::Checkpointing::kFull})));
 
 }  // namespace
 }  // namespace layline::trainer::model
