@@ -5,6 +5,8 @@
 
 #include <stdexcept>
 
+#include "layline/trainer/comm/reduce.h"
+
 namespace layline::trainer::comm {
 
 namespace {
@@ -56,11 +58,17 @@ std::string describe_ranks(const std::vector<int64_t>& ranks) {
   return fmt::format("ranks {} and {}", fmt::join(ranks.begin(), ranks.end() - 1, ", "), ranks.back());
 }
 
+bool is_reduction(Operation operation) {
+  return operation == Operation::kAllReduce || operation == Operation::kAllReduceMax ||
+         operation == Operation::kReduceScatter;
+}
+
 void check_call(const Call& call, int64_t group_size) {
   if (call.operation == Operation::kBarrier) return;
   check(call.input.defined() && call.output.defined(), call, "the tensor is undefined");
   check(call.input.is_contiguous() && call.output.is_contiguous(), call, "the tensor is not contiguous");
   check(call.input.scalar_type() == call.output.scalar_type(), call, "input and output differ in dtype");
+  check(!is_reduction(call.operation) || can_reduce(call.input.scalar_type()), call, "this dtype cannot be reduced");
   if (call.operation == Operation::kReduceScatter) {
     check(call.input.numel() == group_size * call.output.numel(), call, "the input is not group size times the output");
   }

@@ -13,6 +13,8 @@ enum class Operation { kAllReduce, kAllReduceMax, kReduceScatter, kAllGather, kB
 
 const char* name_of(Operation operation);  // as the function of Group: "all_reduce"
 
+bool is_reduction(Operation operation);
+
 // input and output as in Group; where it works in place both are the tensor; undefined for a barrier.
 struct Call {
   Operation operation = Operation::kBarrier;
@@ -31,7 +33,8 @@ std::string describe(const Call& call);
 std::string describe_ranks(const std::vector<int64_t>& ranks);
 
 // Throws std::logic_error when the tensors are not contiguous, their numbers of elements do not fit a group of that
-// size, or their dtypes differ: a mistake of the caller that would lose data in silence.
+// size, their dtypes differ
+// or cannot be reduced: a mistake of the caller that would lose data in silence.
 void check_call(const Call& call, int64_t group_size);
 
 // Whether every rank of a group may bring these two to one collective: same operation, shapes, dtypes and root.

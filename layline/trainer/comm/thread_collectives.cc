@@ -2,34 +2,34 @@
 
 #include <ATen/ATen.h>
 
+#include "layline/trainer/comm/reduce.h"
+
 namespace layline::trainer::comm {
 
 namespace {
 
-// Sum of parts over ranks into output, which may be the first part; bf16 in fp32, rounded once.
-void sum_into(at::Tensor output, const std::vector<at::Tensor>& parts) {
-  if (parts.size() == 1) {
-    if (!output.is_same(parts[0])) output.copy_(parts[0]);
-    return;
+// Of the parts, by rank, into output, which may be the first of them.
+void reduce_into(at::Tensor output, const std::vector<at::Tensor>& parts, Reduction reduction) {
+  if (output.is_cpu()) {
+    std::vector<const void*> data;
+    for (const at::Tensor& part : parts) data.push_back(part.const_data_ptr());
+    return reduce_parts(reduction, output.scalar_type(), data, output.mutable_data_ptr(), output.numel());
   }
   const bool is_widened = output.scalar_type() == at::kBFloat16 || output.scalar_type() == at::kHalf;
-  at::Tensor sum = is_widened ? parts[0].to(at::kFloat) : output;
-  if (!is_widened && !sum.is_same(parts[0])) sum.copy_(parts[0]);
-  for (size_t i = 1; i < parts.size(); ++i) sum.add_(parts[i]);
-  if (is_widened) output.copy_(sum);
+  at::Tensor result =
+      parts[0].to(is_widened ? at::kFloat : output.scalar_type(), /*non_blocking=*/false, /*copy=*/true);
+  for (size_t i = 1; i < parts.size(); ++i) {
+    reduction == Reduction::kSum ? result.add_(parts[i]) : result.copy_(at::maximum(result, parts[i]));
+  }
+  output.copy_(result);
 }
 
-void all_reduce(const std::vector<Call>& calls) {
+void all_reduce(const std::vector<Call>& calls, Reduction reduction) {
+  if (calls.size() == 1) return;
   std::vector<at::Tensor> parts;
   for (const Call& call : calls) parts.push_back(call.input);
-  sum_into(parts[0], parts);
+  reduce_into(parts[0], parts, reduction);
   for (size_t i = 1; i < parts.size(); ++i) parts[i].copy_(parts[0]);
-}
-
-void all_reduce_max(const std::vector<Call>& calls) {
-  at::Tensor largest = calls[0].input;
-  for (size_t i = 1; i < calls.size(); ++i) at::maximum_out(largest, largest, calls[i].input);
-  for (size_t i = 1; i < calls.size(); ++i) calls[i].output.copy_(largest);
 }
 
 void reduce_scatter(const std::vector<Call>& calls) {
@@ -39,7 +39,7 @@ void reduce_scatter(const std::vector<Call>& calls) {
     for (const Call& call : calls) {
       parts.push_back(call.input.view(-1).narrow(0, static_cast<int64_t>(rank) * num_each, num_each));
     }
-    sum_into(calls[rank].output.view(-1), parts);
+    reduce_into(calls[rank].output.view(-1), parts, Reduction::kSum);
   }
 }
 
@@ -67,9 +67,9 @@ void do_collective(const std::vector<Call>& calls) {
   const at::AutoDispatchBelowADInplaceOrView below_autograd;
   switch (calls[0].operation) {
     case Operation::kAllReduce:
-      return all_reduce(calls);
+      return all_reduce(calls, Reduction::kSum);
     case Operation::kAllReduceMax:
-      return all_reduce_max(calls);
+      return all_reduce(calls, Reduction::kMax);
     case Operation::kReduceScatter:
       return reduce_scatter(calls);
     case Operation::kAllGather:

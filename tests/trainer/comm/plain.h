@@ -12,12 +12,8 @@ inline std::vector<at::ScalarType> summed_dtypes() { return {at::kDouble, at::kF
 
 // Differs by rank and by `seed`; values whose sums round.
 inline at::Tensor numbers(int64_t num, at::ScalarType dtype, int64_t rank, int64_t seed = 0) {
-  std::vector<double> values;
-  for (int64_t i = 0; i < num; ++i) {
-    const int64_t mixed = (i + 1) * 7919 + (rank + 3) * 104729 + seed * 1299709;
-    values.push_back(static_cast<double>(mixed % 2003 - 1001) / 96.0);
-  }
-  return at::tensor(values, at::kDouble).to(dtype);
+  const at::Tensor mixed = (at::arange(1, num + 1, at::kLong) * 7919 + (rank + 3) * 104729 + seed * 1299709) % 2003;
+  return ((mixed - 1001).to(at::kDouble) / 96.0).to(dtype);
 }
 
 inline std::vector<at::Tensor> numbers_of_ranks(int64_t size, int64_t num, at::ScalarType dtype, int64_t seed = 0) {
