@@ -29,7 +29,7 @@ AttentionOutput attention_flash(const at::Tensor& q_BSND, const at::Tensor& k_BS
   }
   auto [out_BNSD, lse_BNS] = at::_scaled_dot_product_flash_attention_for_cpu(
       q_BSND.transpose(1, 2), repeated_heads(k_BSKD, num_heads), repeated_heads(v_BSKD, num_heads), 0.0, true);
-  return {.out_BSND = out_BNSD.transpose(1, 2).contiguous(), .saved = lse_BNS};
+  return {.out_BSND = out_BNSD.transpose(1, 2).contiguous(), .saved = lse_BNS.contiguous()};
 }
 
 AttentionGradients attention_flash_backward(const at::Tensor& dout_BSND, const at::Tensor& q_BSND,
