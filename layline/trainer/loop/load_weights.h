@@ -2,8 +2,11 @@
 #pragma once
 
 #include "layline/spec/model.h"
-#include "layline/trainer/data/safetensors.h"
 #include "layline/trainer/model/parameter.h"
+
+namespace layline::trainer::data {
+class SafetensorsFolder;
+}
 
 namespace layline::trainer::loop {
 

@@ -12,7 +12,6 @@
 #include "layline/base/error.h"
 #include "layline/layout/rank_map.h"
 #include "layline/schedule/schedule.h"
-#include "layline/trainer/loop/load_weights.h"
 #include "layline/trainer/model/head.h"
 #include "layline/trainer/model/initialize.h"
 #include "layline/trainer/model/mutation.h"
@@ -21,6 +20,7 @@
 #include "layline/trainer/optimizer/flat_buffers.h"
 #include "layline/trainer/optimizer/gradient_reducer.h"
 #include "layline/trainer/optimizer/norm.h"
+#include "layline/trainer/optimizer/segments.h"
 #include "layline/trainer/pipeline/executor.h"
 
 namespace layline::trainer::loop {
@@ -171,8 +171,7 @@ RankTrainer::State::State(const TrainingJob& training_job, comm::GroupFactory& f
   const schedule::Schedule schedule = schedule::make_schedule(layout, job.num_micro_batches());
   executor = std::make_unique<pipeline::Executor>(schedule, groups.pp->rank(), std::move(runnable), *groups.pp,
                                                   message_shape(job), context.weight_gradients);
-  const optimizer::ReductionGroups reduction{*groups.world, *groups.dp, *groups.tp, *groups.replicas,
-                                             groups.tied.get()};
+  const optimizer::ReductionGroups reduction{*groups.dp, *groups.tp, *groups.replicas, groups.tied.get()};
   buffers = std::make_unique<optimizer::FlatBuffers>(parameter_groups, layout.dp, job.dtype);
   reducer = std::make_unique<optimizer::GradientReducer>(*buffers, reduction, layout.zero);
   adamw = std::make_unique<optimizer::ShardedAdamW>(*buffers, *groups.dp, layout.zero, job.optimizer);
@@ -183,16 +182,12 @@ RankTrainer::RankTrainer(const TrainingJob& job, comm::GroupFactory& factory)
 RankTrainer::~RankTrainer() = default;
 
 void RankTrainer::initialize() {
-  for (const auto& chunk : state_->chunks) {
-    for (model::Parameter& parameter : chunk->stage().parameters()) model::initialize(parameter, state_->job.seed);
-  }
-  state_->adamw->weights_changed();
+  set_weights([seed = state_->job.seed](model::Parameter& parameter) { model::initialize(parameter, seed); });
 }
 
-void RankTrainer::load(const data::SafetensorsFolder& folder) {
-  check_fits(folder, state_->job.model);
+void RankTrainer::set_weights(const std::function<void(model::Parameter&)>& fill) {
   for (const auto& chunk : state_->chunks) {
-    for (model::Parameter& parameter : chunk->stage().parameters()) load_weights(folder, parameter);
+    for (model::Parameter& parameter : chunk->stage().parameters()) fill(parameter);
   }
   state_->adamw->weights_changed();
 }
@@ -236,6 +231,19 @@ double RankTrainer::evaluate(const std::vector<data::MicroBatch>& micro_batches)
   State& s = *state_;
   s.begin(micro_batches);
   return s.total_loss(s.executor->run_forward());
+}
+
+void RankTrainer::for_each_gradient(
+    const std::function<void(const model::Parameter&, int64_t offset, const at::Tensor&)>& visit) const {
+  const State& s = *state_;
+  for (size_t i = 0; i < s.buffers->buckets().size(); ++i) {
+    const optimizer::Bucket& bucket = s.buffers->buckets()[i];
+    optimizer::for_each_segment(bucket, s.reducer->shard_offset(bucket), s.reducer->shard_size(bucket),
+                                [&](const optimizer::Segment& segment) {
+                                  visit(*segment.parameter, segment.in_parameter,
+                                        s.reducer->shard(i).narrow(0, segment.in_range, segment.length));
+                                });
+  }
 }
 
 int64_t RankTrainer::num_steps_done() const { return state_->steps_done; }

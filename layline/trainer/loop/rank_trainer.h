@@ -9,6 +9,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -17,7 +18,6 @@
 #include "layline/spec/model.h"
 #include "layline/trainer/comm/group_factory.h"
 #include "layline/trainer/data/batch.h"
-#include "layline/trainer/data/safetensors.h"
 #include "layline/trainer/model/parameter.h"
 #include "layline/trainer/optimizer/learning_rate.h"
 
@@ -52,9 +52,10 @@ class RankTrainer {
   RankTrainer(const TrainingJob& job, comm::GroupFactory& factory);
   ~RankTrainer();
 
-  // Weights from (seed, name), or from Hugging Face files (base::InputError when they do not fit the model).
+  // Weights from (seed, name): the same in every layout.
   void initialize();
-  void load(const data::SafetensorsFolder& folder);
+  // Weights from elsewhere: `fill` writes each parameter's value.
+  void set_weights(const std::function<void(model::Parameter&)>& fill);
 
   // One step on the micro-batches of this rank's data-parallel replica, num_micro_batches() of them, tokens and targets
   // [mb, S]. Throws base::RunError when the loss or a gradient is not finite (step, rank, parameter), comm::CommError
@@ -63,6 +64,11 @@ class RankTrainer {
 
   // The mean loss of the micro-batches of all replicas, without training.
   double evaluate(const std::vector<data::MicroBatch>& micro_batches);
+
+  // The summed gradients of the last step before clipping that this rank has: of each part of a parameter from element
+  // `offset` of its flat local weight on.
+  void for_each_gradient(
+      const std::function<void(const model::Parameter&, int64_t offset, const at::Tensor&)>& visit) const;
 
   int64_t num_steps_done() const;
   int64_t dp_rank() const;

@@ -1,6 +1,7 @@
 #include "layline/trainer/model/attention.h"
 
 #include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
 
 #include <memory>
 #include <optional>

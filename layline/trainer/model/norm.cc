@@ -1,6 +1,7 @@
 #include "layline/trainer/model/norm.h"
 
 #include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
 
 #include <vector>
 

@@ -1,6 +1,7 @@
 #include "layline/trainer/model/parallel_linear.h"
 
 #include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
 
 #include <memory>
 #include <utility>
@@ -57,6 +58,7 @@ void add_product(const ParameterGroup& weight, const at::Tensor& dy, const at::T
   } else {
     kernels::accumulate_(weight.main_grad, at::mm(dy_t, rows(x)));
   }
+  if (mutated(Mutation::kBf16Accumulation)) weight.main_grad.copy_(weight.main_grad.to(at::kBFloat16));
 }
 
 void add_weight_gradient(const ParameterGroup& weight, const at::Tensor& dy, const at::Tensor& x) {

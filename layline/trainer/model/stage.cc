@@ -1,6 +1,7 @@
 #include "layline/trainer/model/stage.h"
 
 #include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
 #include <fmt/format.h>
 
 #include <algorithm>

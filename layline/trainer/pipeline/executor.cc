@@ -1,6 +1,7 @@
 #include "layline/trainer/pipeline/executor.h"
 
 #include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
 
 #include <algorithm>
 #include <cassert>

@@ -2,6 +2,7 @@
 #include "layline/trainer/pipeline/executor.h"
 
 #include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
