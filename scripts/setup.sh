@@ -1,14 +1,20 @@
 #!/usr/bin/env bash
-# Installs what building and testing need: scripts/setup.sh [build] [lint] [fuzz]. Does nothing, and needs no network,
-# when all is there. LAYLINE_SKIP_SETUP=1 leaves installing to you.
+# Installs what building, testing and the demo need: scripts/setup.sh [build] [torch] [huggingface] [demo] [lint] [fuzz].
+# Packages come from Debian (packages.txt), PyTorch and transformers as pinned wheels (unpack_wheels.sh). Does nothing, and
+# needs no network, when all is there. LAYLINE_SKIP_SETUP=1 leaves installing to you.
+#
+# scripts/setup.sh --print-torch-folder prints where libtorch is, --print-python where the Python is that imports it.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-torch_folder="${LAYLINE_TORCH_DIR:-${XDG_CACHE_HOME:-$HOME/.cache}/layline/torch-2.11.0}"
-if [[ "${1:-}" == --print-torch-folder ]]; then
-  echo "$torch_folder"
-  exit 0
-fi
+case "${1:-}" in
+  --print-torch-folder) exec scripts/unpack_wheels.sh --print torch ;;
+  --print-python)
+    folder=$(scripts/unpack_wheels.sh --print huggingface)
+    echo "$folder/bin/python"
+    exit 0
+    ;;
+esac
 [[ "${LAYLINE_SKIP_SETUP:-0}" == 1 ]] && exit 0
 
 wanted=()
@@ -16,7 +22,7 @@ for group in "${@:-build}"; do
   mapfile -t -O "${#wanted[@]}" wanted < <(awk -v group="$group" '$1 == group {print $2}' scripts/packages.txt)
 done
 if ((${#wanted[@]} == 0)); then
-  echo "setup: no packages for: $*; the groups are build, lint and fuzz" >&2
+  echo "setup: no packages for: $*; the groups are build, torch, huggingface, demo, lint and fuzz" >&2
   exit 2
 fi
 
@@ -29,26 +35,37 @@ EOF
   exit 2
 fi
 
+# Two at once would meet in apt-get update, which does not wait.
+exec {lock}>"${TMPDIR:-/tmp}/layline-setup-$UID.lock"
+flock "$lock"
 missing=()
 for package in "${wanted[@]}"; do
   state=$(dpkg-query --show --showformat='${db:Status-Status}' "$package" 2>/dev/null || true)
   [[ "$state" == *installed* && "$state" != *not-installed* ]] || missing+=("$package")
 done
-((${#missing[@]} == 0)) && exit 0
 
-as_root=()
-if ((EUID != 0)); then
-  if ! command -v sudo >/dev/null; then
-    echo "setup: run this once as root, then again: apt-get install --no-install-recommends ${missing[*]}" >&2
-    exit 2
+install_missing() {
+  local as_root=() apt
+  if ((EUID != 0)); then
+    if ! command -v sudo >/dev/null; then
+      echo "setup: run this once as root, then again: apt-get install --no-install-recommends ${missing[*]}" >&2
+      exit 2
+    fi
+    as_root=(sudo)
   fi
-  as_root=(sudo)
-fi
+  echo "setup: installing ${missing[*]}"
+  apt=("${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=300)
+  "${apt[@]}" update
+  if ! "${apt[@]}" install -y --no-install-recommends "${missing[@]}" >/dev/null; then
+    echo "setup: apt-get could not install ${missing[*]}; these packages are those of Debian 12 with its updates" >&2
+    exit 1
+  fi
+}
+((${#missing[@]} == 0)) || install_missing
+exec {lock}>&-
 
-echo "setup: installing ${missing[*]}"
-apt=("${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=300)
-"${apt[@]}" update
-if ! "${apt[@]}" install -y --no-install-recommends "${missing[@]}" >/dev/null; then
-  echo "setup: apt-get could not install ${missing[*]}; these packages are those of Debian 12 with its updates" >&2
-  exit 1
-fi
+wheels=()
+for group in "${@:-build}"; do
+  [[ "$group" != torch && "$group" != huggingface ]] || wheels+=("$group")
+done
+((${#wheels[@]} == 0)) || scripts/unpack_wheels.sh "${wheels[@]}"
