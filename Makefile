@@ -7,22 +7,31 @@ CTEST = ctest --test-dir $(1) --output-on-failure --parallel $(JOBS)
 
 DEMO_JOB = --model llama-13b --cluster a100-80gb --gpus 64 --global-batch 2048 --seq-len 2048 --engine aleph-scaling
 
-.PHONY: all demo test test-asan test-tsan bench fuzz format lint clean help setup-build setup-lint setup-fuzz
+.PHONY: all planner demo test test-asan test-tsan bench fuzz format lint clean help
+.PHONY: setup-build setup-torch setup-huggingface setup-demo setup-lint setup-fuzz
 .DEFAULT_GOAL := all
 
-all: build/build.ninja ## build/layline, optimized
-	@$(call BUILD,build) --target layline
+all: build/build.ninja ## build/layline and build/layline-train, optimized
+	@$(call BUILD,build) --target programs
 
-demo: all ## plan, explain and validate the paper's 13B job on 64 A100
+planner: build-planner/build.ninja ## build/layline alone: everything but training, without libtorch
+	@$(call BUILD,build-planner) --target layline
+	@install -D build-planner/layline build/layline
+
+demo: all build/demo/king-james.txt ## plan, explain and validate the paper's 13B job on 64 A100; train a small model here
 	build/layline plan $(DEMO_JOB)
 	build/layline explain $(DEMO_JOB) --layout "dp64 tp1 pp1 mb1"
 	build/layline validate data/published/hagemann2024_a100.csv --leave-out sweep
+	build/layline train examples/demo.json --nproc 4
 
-test: build/build.ninja ## all tests
+build/demo/king-james.txt: | setup-demo
+	@scripts/demo_text.sh $@
+
+test: setup-huggingface build/build.ninja ## all tests
 	@$(call BUILD,build)
 	@$(call CTEST,build)
 
-test-asan: build-asan/build.ninja ## all tests, with address and undefined behaviour checked
+test-asan: setup-huggingface build-asan/build.ninja ## all tests, with address and undefined behaviour checked
 	@$(call BUILD,build-asan)
 	@$(call CTEST,build-asan)
 
@@ -30,9 +39,11 @@ test-tsan: build-tsan/build.ninja ## all tests, with data races checked
 	@$(call BUILD,build-tsan)
 	@$(call CTEST,build-tsan)
 
-bench: build/build.ninja ## benchmarks
-	@$(call BUILD,build) --target layline_bench
+bench: setup-huggingface build/build.ninja ## benchmarks: planner, kernels, training against PyTorch (BENCH_FLAGS=--help)
+	@$(call BUILD,build) --target programs layline_bench layline_trainer_bench
 	build/layline_bench
+	build/layline_trainer_bench
+	bench/trainer_vs_pytorch.py $(BENCH_FLAGS)
 
 fuzz: setup-fuzz build-fuzz/build.ninja ## every fuzzer for FUZZ_SECONDS (60)
 	@$(call BUILD,build-fuzz) --target fuzzers
@@ -45,18 +56,20 @@ lint: setup-lint build/build.ninja ## check format and clang-tidy of changed fil
 	@scripts/lint.sh
 
 clean: ## remove all build folders
-	rm -rf build build-dev build-asan build-tsan build-fuzz
+	rm -rf build build-planner build-dev build-asan build-tsan build-fuzz
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' Makefile
 
-setup-build setup-lint setup-fuzz: setup-%:
+setup-build setup-torch setup-huggingface setup-demo setup-lint setup-fuzz: setup-%:
 	@scripts/setup.sh $*
 
 # Once a folder is configured, the build itself notices changes of CMake files.
-build/build.ninja: | setup-build
+build/build.ninja: | setup-build setup-torch
 	@$(CONFIGURE) release
-build-%/build.ninja: | setup-build
+build-%/build.ninja: | setup-build setup-torch
 	@$(CONFIGURE) $*
+build-planner/build.ninja: | setup-build
+	@$(CONFIGURE) planner
 build-fuzz/build.ninja: | setup-build setup-fuzz
 	@$(CONFIGURE) fuzz
