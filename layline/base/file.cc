@@ -57,14 +57,16 @@ mode_t mode_for(const std::string& path) {
   return 0666 & ~mask;
 }
 
-void write_special(const std::string& path, std::string_view content) {
+using Pieces = std::span<const std::string_view>;
+
+void write_special(const std::string& path, Pieces pieces) {
   const FileDescriptor file(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
   if (file.get() < 0) throw InputError(path, fmt::format("cannot write: {}", reason()));
-  write_fully(file.get(), content, path);
+  for (const std::string_view piece : pieces) write_fully(file.get(), piece, path);
 }
 
-void write_temporary(int file_descriptor, std::string_view content, mode_t mode, const std::string& path) {
-  write_fully(file_descriptor, content, path);
+void write_temporary(int file_descriptor, Pieces pieces, mode_t mode, const std::string& path) {
+  for (const std::string_view piece : pieces) write_fully(file_descriptor, piece, path);
   if (::fchmod(file_descriptor, mode) != 0 || ::fsync(file_descriptor) != 0) {
     throw RunError(path, fmt::format("cannot write: {}", reason()));
   }
@@ -103,8 +105,12 @@ void write_fully(int file_descriptor, std::string_view content, const std::strin
 }
 
 void write_file_atomically(const std::string& path, std::string_view content) {
+  write_file_atomically(path, Pieces(&content, 1));
+}
+
+void write_file_atomically(const std::string& path, Pieces pieces) {
   if (path.empty()) throw InputError("output file", "the path is empty");
-  if (is_special(path)) return write_special(path, content);
+  if (is_special(path)) return write_special(path, pieces);
   const std::string target = link_target(path);
   std::error_code error;
   if (fs::is_directory(target, error)) throw InputError(path, "is a folder, not a file");
@@ -113,7 +119,7 @@ void write_file_atomically(const std::string& path, std::string_view content) {
   const FileDescriptor file(::mkostemp(temporary.data(), O_CLOEXEC));
   if (file.get() < 0) throw InputError(path, fmt::format("cannot write: {}", reason()));
   try {
-    write_temporary(file.get(), content, mode_for(target), path);
+    write_temporary(file.get(), pieces, mode_for(target), path);
     if (::rename(temporary.c_str(), target.c_str()) != 0) {
       throw InputError(path, fmt::format("cannot replace: {}", reason()));
     }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -17,6 +18,8 @@ std::string read_file(const std::string& path, int64_t limit_bytes = kDefaultFil
 // (/dev/stdout) is written straight. Throws InputError when the place cannot be written, RunError when writing fails
 // (full disk); the temporary is removed and the old file is untouched.
 void write_file_atomically(const std::string& path, std::string_view content);
+// The same of content in pieces, one behind the other: what is large need not be copied into one text.
+void write_file_atomically(const std::string& path, std::span<const std::string_view> pieces);
 
 // Writes all of `content` to an open file descriptor. Throws RunError.
 void write_fully(int file_descriptor, std::string_view content, const std::string& path);

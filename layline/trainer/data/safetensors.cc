@@ -51,13 +51,16 @@ struct SafetensorsFolder::State {
   std::vector<std::unique_ptr<MappedFile>> files;
   std::map<std::string, Tensor> tensors;
 
-  explicit State(std::string path_given) : path(std::move(path_given)) {
+  explicit State(std::string path_given) : path(std::move(path_given)) { open(); }
+
+  void open() {
     std::error_code error;
     if (!fs::is_directory(path, error)) return open_single(path);
     if (exists(in_folder(kSingleFile))) return open_single(in_folder(kSingleFile));
     if (exists(in_folder(kIndexFile))) return open_shards(in_folder(kIndexFile));
+    const bool is_pickled = exists(in_folder(kPickledFile));
     throw InputError(path, fmt::format("found neither {} nor {}{}", kSingleFile, kIndexFile,
-                                       exists(in_folder(kPickledFile)) ? "; pytorch_model.bin is not read" : ""));
+                                       is_pickled ? fmt::format(" ({} is not read)", kPickledFile) : ""));
   }
 
   std::string in_folder(const std::string& name) const { return (fs::path(path) / name).string(); }
