@@ -1,6 +1,7 @@
 #include "layline/trainer/kernels/accumulate.h"
 
 #include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
 
 #include "layline/trainer/kernels/call.h"
 #include "layline/trainer/kernels/parallel.h"

@@ -12,9 +12,9 @@ template <typename T>
   for (Vector<A>& slot : slots) slot = broadcast(static_cast<A>(-kInfinity));
   const int64_t num_whole = num_valid - num_valid % kLanes<A>;
   for_each_vector<A>(num_whole, [&](int64_t i, auto count, int slot) {
-    slots[slot] = maximum<A>(load<A>(logits + i, count), slots[slot]);
+    slots[slot] = maximum(load<A>(logits + i, count), slots[slot]);
   });
-  const Vector<A> all = maximum<A>(maximum<A>(slots[0], slots[1]), maximum<A>(slots[2], slots[3]));
+  const Vector<A> all = maximum(maximum(slots[0], slots[1]), maximum(slots[2], slots[3]));
   A result = all[0];
   for (int lane = 1; lane < kLanes<A>; ++lane) result = all[lane] > result ? all[lane] : result;
   for (int64_t i = num_whole; i < num_valid; ++i) {

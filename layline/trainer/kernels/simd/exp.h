@@ -18,9 +18,11 @@ struct ExpConstants<float> {
   static constexpr float kLn2Low = -2.12194440e-4F;
   static constexpr float kRound = 12582912.0F;  // 1.5 · 2^23: adding it rounds to a whole number, in the low bits
   static constexpr int kMantissaBits = 23;
-  static constexpr float kSmallest = -87.33654F;  // below, results are 0
-  static constexpr float kLargest = 88.37626F;    // above, infinite; 2^127.5
-  static constexpr int kTerms = 8;                // of Taylor's series up to ln(2) / 2
+  static constexpr float kSmallest = -87.33654F;  // the results below have no normal number
+  static constexpr float kLargest = 88.37626F;    // 2^127.5
+  static constexpr float kZero = -104.0F;         // rounds to 0
+  static constexpr float kInfinite = 89.0F;
+  static constexpr int kTerms = 8;  // of Taylor's series up to ln(2) / 2
 };
 
 template <>
@@ -32,6 +34,8 @@ struct ExpConstants<double> {
   static constexpr int kMantissaBits = 52;
   static constexpr double kSmallest = -708.396418532264;
   static constexpr double kLargest = 709.0;
+  static constexpr double kZero = -746.0;
+  static constexpr double kInfinite = 710.0;
   static constexpr int kTerms = 14;
 };
 
@@ -49,21 +53,54 @@ constexpr std::array<A, num_terms> taylor_coefficients() {
 
 // exp(x) = 2^n · exp(r) with n whole and |r| <= ln(2) / 2.
 template <typename A>
-Vector<A> exp(Vector<A> x) {
+struct Reduced {
+  Vector<A> n, r;
+  Vector<A> shifted;  // n + kRound
+};
+
+template <typename A>
+Reduced<A> reduce(Vector<A> x) {
   using C = ExpConstants<A>;
   const Vector<A> shifted = x * C::kLog2E + C::kRound;
   const Vector<A> n = shifted - C::kRound;
-  const Vector<A> r = (x - n * C::kLn2High) - n * C::kLn2Low;
-  constexpr auto kCoefficients = taylor_coefficients<A, C::kTerms>();
-  Vector<A> series = broadcast(kCoefficients[C::kTerms - 1]);
+  return {.n = n, .r = (x - n * C::kLn2High) - n * C::kLn2Low, .shifted = shifted};
+}
+
+// exp(r) for |r| <= ln(2) / 2.
+template <typename A>
+Vector<A> series(Vector<A> r) {
+  constexpr int kTerms = ExpConstants<A>::kTerms;
+  constexpr auto kCoefficients = taylor_coefficients<A, kTerms>();
+  Vector<A> sum = broadcast(kCoefficients[kTerms - 1]);
 #pragma GCC unroll 16
-  for (int k = C::kTerms - 2; k >= 0; --k) series = series * r + kCoefficients[k];
-  const BitsVector<A> power = std::bit_cast<BitsVector<A>>(shifted) << C::kMantissaBits;
-  Vector<A> result = std::bit_cast<Vector<A>>(std::bit_cast<BitsVector<A>>(series) + power);
+  for (int k = kTerms - 2; k >= 0; --k) sum = sum * r + kCoefficients[k];
+  return sum;
+}
+
+// 0 and infinity where the result is too small or too large for a normal number; an x that is not a number stays so.
+#if defined(__AVX512F__)
+template <typename A>
+Vector<A> exp(Vector<A> x) {
+  using C = ExpConstants<A>;
+  const Reduced<A> reduced = reduce<A>(minimum(broadcast(C::kInfinite), maximum(broadcast(C::kZero), x)));
+  if constexpr (std::is_same_v<A, float>) {
+    return _mm512_maskz_scalef_ps(0xffff, series<A>(reduced.r), reduced.n);
+  } else {
+    return _mm512_maskz_scalef_pd(0xff, series<A>(reduced.r), reduced.n);
+  }
+}
+#else
+template <typename A>
+Vector<A> exp(Vector<A> x) {
+  using C = ExpConstants<A>;
+  const Reduced<A> reduced = reduce<A>(x);
+  const BitsVector<A> power = std::bit_cast<BitsVector<A> >(reduced.shifted) << C::kMantissaBits;
+  auto result = std::bit_cast<Vector<A> >(std::bit_cast<BitsVector<A> >(series<A>(reduced.r)) + power);
   result = x < C::kSmallest ? Vector<A>{} : result;
   result = x > C::kLargest ? broadcast(std::numeric_limits<A>::infinity()) : result;
   return x == x ? result : x;
 }
+#endif
 
 }  // namespace
 }  // namespace layline::trainer::kernels::simd

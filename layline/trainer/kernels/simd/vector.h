@@ -174,10 +174,22 @@ struct Accumulator {
   }
 };
 
-template <typename A>
-Vector<A> maximum(Vector<A> a, Vector<A> b) {
+// The larger and the smaller; b where one of both is not a number.
+#if defined(__AVX512F__)
+inline Vector<float> maximum(Vector<float> a, Vector<float> b) { return _mm512_maskz_max_ps(0xffff, a, b); }
+inline Vector<double> maximum(Vector<double> a, Vector<double> b) { return _mm512_maskz_max_pd(0xff, a, b); }
+inline Vector<float> minimum(Vector<float> a, Vector<float> b) { return _mm512_maskz_min_ps(0xffff, a, b); }
+inline Vector<double> minimum(Vector<double> a, Vector<double> b) { return _mm512_maskz_min_pd(0xff, a, b); }
+#else
+template <typename V>
+V maximum(V a, V b) {
   return a > b ? a : b;
 }
+template <typename V>
+V minimum(V a, V b) {
+  return a < b ? a : b;
+}
+#endif
 
 }  // namespace
 }  // namespace layline::trainer::kernels::simd
