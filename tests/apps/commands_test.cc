@@ -22,7 +22,7 @@ class Validate : public Program {
 size_t count_lines(const std::string& text) { return static_cast<size_t>(std::count(text.begin(), text.end(), '\n')); }
 
 TEST_F(Commands, HelpHasAnExample) {
-  for (const char* command : {"plan", "explain", "validate", "calibrate", "specs"}) {
+  for (const char* command : {"plan", "explain", "validate", "calibrate", "specs", "train"}) {
     const Result result = layline(std::string(command) + " --help");
     EXPECT_EQ(result.code, 0) << command;
     EXPECT_EQ(result.err, "") << command;
@@ -31,7 +31,7 @@ TEST_F(Commands, HelpHasAnExample) {
   const Result result = layline("--help");
   EXPECT_EQ(result.code, 0);
   EXPECT_TRUE(has(result.out, "layline plan --model")) << result.out;
-  for (const char* command : {"plan", "explain", "validate", "calibrate", "specs"}) {
+  for (const char* command : {"plan", "explain", "validate", "calibrate", "specs", "train"}) {
     EXPECT_TRUE(has(result.out, command)) << command;
   }
 }

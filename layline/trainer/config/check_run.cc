@@ -51,6 +51,20 @@ void check_folder_of(const RunConfig& config, const char* key, const std::string
   if (is_folder(file)) fail(config, key, fmt::format("\"{}\" is a folder, want a file", file));
 }
 
+// Model files lie in it, or are listed by an index file.
+void check_weights(const RunConfig& config) {
+  if (config.load.empty()) return;
+  if (!is_folder(config.load)) {
+    fail(config, "load",
+         fmt::format("\"{}\": {}; want a folder with safetensors files", config.load,
+                     is_file(config.load) ? "is a file" : "no such folder"));
+  }
+  for (const fs::directory_entry& entry : fs::directory_iterator(config.load)) {
+    if (entry.path().extension() == ".safetensors") return;
+  }
+  fail(config, "load", fmt::format("\"{}\" has no .safetensors file", config.load));
+}
+
 void check_sources(const RunConfig& config, const char* key, const std::vector<DataSource>& sources) {
   const bool bytes = config.data.tokenizer == "bytes";
   for (const DataSource& source : sources) {
@@ -81,13 +95,13 @@ void check_build(const RunConfig& config) {
   if (!config.checkpoint.directory.empty()) {
     fail(config, "checkpoint.directory", "this build cannot write checkpoints yet; leave it out");
   }
-  if (!config.load.empty()) fail(config, "load", "this build cannot read weights yet; leave it out");
   check_model(config);
 }
 
 void check_files(const RunConfig& config) {
   check_sources(config, "data.train", config.data.train);
   check_sources(config, "data.valid", config.data.valid);
+  check_weights(config);
   if (!config.metrics.empty()) check_folder_of(config, "metrics", config.metrics);
 }
 

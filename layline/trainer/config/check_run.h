@@ -10,7 +10,7 @@ namespace layline::trainer::config {
 // the Llama kind.
 void check_build(const RunConfig& config);
 
-// Throws base::InputError for data that is not there, and for output in folders that are not there.
+// Throws base::InputError for data or weights that are not there, and for output in folders that are not there.
 void check_files(const RunConfig& config);
 
 // Both.

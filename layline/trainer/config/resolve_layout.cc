@@ -73,11 +73,12 @@ layout::Layout written_layout(const RunConfig& config, const spec::Job& job) {
       config.layout, {.num_gpus = job.num_gpus, .defaults = layout::text_defaults(job.engine), .where = where});
   const layout::Legality legality = layout::legality(layout, job);
   if (legality.legal) return layout;
-  std::string hint;
+  std::string reason = legality.reason;
   if (legality.rule == layout::Rule::kWorldSize) {
-    hint = fmt::format("; start {} ranks, or leave dp out", layout.world_size());
+    reason = fmt::format("it is for {} ranks, and {} are started; start {}, or leave dp out", layout.world_size(),
+                         job.num_gpus, layout.world_size());
   }
-  throw base::InputError(where, fmt::format("illegal layout \"{}\": {}{}", config.layout, legality.reason, hint));
+  throw base::InputError(where, fmt::format("illegal layout \"{}\": {}", config.layout, reason));
 }
 
 [[noreturn]] void throw_nothing_fits(const RunConfig& config, const spec::Job& job, const search::Plan& plan) {

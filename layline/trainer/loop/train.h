@@ -4,7 +4,9 @@
 //   train(config, launch, console);   // on every rank, each with its own Launch
 #pragma once
 
+#include <chrono>
 #include <cstdint>
+#include <exception>
 #include <string>
 
 #include "layline/trainer/config/run_config.h"
@@ -21,6 +23,8 @@ struct Launch {
   int64_t local_rank = 0;  // among the ranks of this machine
   std::string master_addr = "127.0.0.1";
   int master_port = 29500;
+  // For rank 0 to answer, then for all ranks to come.
+  std::chrono::milliseconds meeting_timeout = std::chrono::seconds(60);
 };
 
 // Hears what a run has to say, and says when it is to stop. Called from the thread that called train().
@@ -37,9 +41,24 @@ class Observer {
   // Asked on every rank after each step. When one rank says so, all stop together after the same step, and train()
   // returns as it does after the last one.
   virtual bool wants_stop() { return false; }
+  // Another rank has failed, and has said why. Called on a thread of its own: train() ends soon after if this rank is
+  // able to, but it may be stuck.
+  virtual void on_failure_elsewhere() {}
 };
 
-// Throws base::InputError for what the user can mend, base::RunError and comm::CommError for a run that failed.
+// The run has failed and another rank tells the user why: end without a word.
+class FailedElsewhere : public std::exception {
+ public:
+  explicit FailedElsewhere(bool is_input_error) : is_input_error_(is_input_error) {}
+  const char* what() const noexcept override { return "the run failed on another rank"; }
+  bool is_input_error() const { return is_input_error_; }  // the user can mend it
+
+ private:
+  bool is_input_error_;
+};
+
+// Throws FailedElsewhere, or else base::InputError for what the user can mend, base::RunError and comm::CommError for a
+// run that failed.
 void train(const config::RunConfig& config, const Launch& launch, Observer& observer);
 
 }  // namespace layline::trainer::loop

@@ -73,7 +73,6 @@ TEST_F(CheckRun, DataThatIsNotThereIsSaidWithWhatIs) {
 TEST_F(CheckRun, WhatThisBuildDoesNotDoIsRefused) {
   EXPECT_THAT(mistake({"device=cuda"}), HasSubstr("$.device: this build has no CUDA support"));
   EXPECT_THAT(mistake({"checkpoint.directory=saved"}), HasSubstr("$.checkpoint.directory: this build cannot"));
-  EXPECT_THAT(mistake({"load=weights"}), HasSubstr("$.load: this build cannot"));
   EXPECT_THAT(mistake({"data.tokenizer=spiece.model"}), HasSubstr("$.data.tokenizer: found \"spiece.model\""));
 }
 
@@ -86,6 +85,14 @@ TEST_F(CheckRun, ModelsThatCannotBeTrainedAreRefused) {
   const std::string yarn = R"(model={"model_type": "llama", "hidden_size": 64, "intermediate_size": 128,
     "num_attention_heads": 4, "num_hidden_layers": 2, "vocab_size": 256, "rope_scaling": {"rope_type": "yarn"}})";
   EXPECT_THAT(mistake({yarn}), HasSubstr("RoPE scaling \"yarn\" (linear and llama3 can be)"));
+}
+
+TEST_F(CheckRun, WeightsNeedTheirFolder) {
+  EXPECT_THAT(mistake({"load=" + path("missing")}), HasSubstr("$.load: "));
+  EXPECT_THAT(mistake({"load=" + path("corpus")}), HasSubstr("is a file; want a folder"));
+  EXPECT_THAT(mistake({"load=" + path("folder")}), HasSubstr("has no .safetensors file"));
+  std::ofstream(path("folder/model-00001-of-00002.safetensors")) << "weights";
+  EXPECT_NO_THROW(check_run(run({"load=" + path("folder")})));
 }
 
 TEST_F(CheckRun, OutputNeedsItsFolder) {

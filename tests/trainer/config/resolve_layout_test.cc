@@ -40,8 +40,8 @@ TEST(ResolveLayout, MistakesGiveTheReason) {
     const char* message;
   } table[] = {
       {"tp4 mb1", 4, "run.json: $.layout: illegal layout \"tp4 mb1\": tp 4 does not divide 6 heads"},
-      {"dp2 tp2 mb1", 8, "start 4 ranks, or leave dp out"},
-      {"dp2 tp2 mb1", 1, "start 4 ranks, or leave dp out"},
+      {"dp2 tp2 mb1", 8, "it is for 4 ranks, and 8 are started; start 4, or leave dp out"},
+      {"dp2 tp2 mb1", 1, "it is for 4 ranks, and 1 are started"},
       {"pp16 mb1", 16, "the model has 8 layers"},
       {"mb5", 2, "32"},
       {"tq2", 2, "run.json: $.layout: "},

@@ -1,0 +1,102 @@
+// One rank of a training run. `layline train` starts it, and so do torchrun, srun and mpirun.
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <optional>
+
+#include "apps/layline/command.h"
+#include "apps/layline_train/environment.h"
+#include "apps/layline_train/interrupt.h"
+#include "apps/layline_train/observers.h"
+#include "layline/base/error.h"
+#include "layline/trainer/config/check_run.h"
+#include "layline/trainer/loop/train.h"
+
+namespace {
+
+namespace app = layline::app;
+namespace config = layline::trainer::config;
+namespace loop = layline::trainer::loop;
+
+struct Flags {
+  std::string run;
+  std::vector<std::string> overrides;
+};
+
+// The exit code of a command line that asks for help, else none.
+std::optional<int> parse(int argc, char** argv, Flags& flags) {
+  CLI::App command("One rank of a training run.");
+  command.add_option("run", flags.run, "RUN.json; its paths are relative to the current directory")->required();
+  command.add_option("--set", flags.overrides, "KEY=VALUE, such as optimizer.learning_rate=1e-4")
+      ->expected(1)
+      ->take_all();
+  command.footer(
+      "Started by `layline train`, torchrun, srun or mpirun, once for each rank. Example: torchrun --no-python "
+      "--nproc-per-node 4 layline-train run.json");
+  try {
+    command.parse(argc, argv);
+  } catch (const CLI::CallForHelp& help) {
+    return command.exit(help);
+  } catch (const CLI::ParseError& error) {
+    throw layline::base::InputError(fmt::format("layline-train: {}; see layline-train --help", error.what()));
+  }
+  return std::nullopt;
+}
+
+// Mistakes in what every rank reads are said once on each machine, since their files may differ.
+config::RunConfig read_run(const Flags& flags, const loop::Launch& launch) {
+  try {
+    config::RunConfig run = config::read_run_config(flags.run, flags.overrides);
+    config::check_run(run);
+    return run;
+  } catch (const layline::base::InputError&) {
+    if (launch.local_rank != 0) throw app::Exit{app::kBadInput};
+    throw;
+  }
+}
+
+int run(int argc, char** argv) {
+  Flags flags;
+  if (const std::optional<int> code = parse(argc, argv, flags)) return *code;
+  const loop::Launch launch = app::find_launch(app::variable);
+  const config::RunConfig run = read_run(flags, launch);
+  const std::unique_ptr<loop::Observer> observer = app::make_observer(run, launch);
+  app::install_signal_handlers();
+  loop::train(run, launch, *observer);
+  constexpr int kSignalled = 128;
+  return app::stop_signal() == 0 ? 0 : kSignalled + app::stop_signal();
+}
+
+int fail(int code, const char* what) {
+  fmt::print(stderr, "error: {}\n", what);
+  return code;
+}
+
+int run_and_report(int argc, char** argv) {
+  try {
+    return run(argc, argv);
+  } catch (const app::Exit& exit) {
+    return exit.code;
+  } catch (const loop::FailedElsewhere& failure) {
+    return failure.is_input_error() ? app::kBadInput : app::kRunFailed;
+  } catch (const layline::base::InputError& error) {
+    return fail(app::kBadInput, error.what());
+  } catch (const std::exception& error) {
+    return fail(app::kRunFailed, error.what());
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const int code = run_and_report(argc, argv);
+  std::fflush(nullptr);
+  // After a failure threads may still wait for ranks that are gone; destructors of statics would wait for them.
+  if (code != 0) std::_Exit(code);
+  return code;
+}

@@ -1,0 +1,58 @@
+#include "apps/layline_train/observers.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdio>
+
+#include "apps/layline/terminal.h"
+#include "apps/layline_train/interrupt.h"
+#include "apps/layline_train/step_line.h"
+
+namespace layline::app {
+namespace {
+
+constexpr std::chrono::milliseconds kBetweenLines(100);
+
+}  // namespace
+
+MainObserver::MainObserver(const std::string& metrics)
+    : style_(text_style()), is_terminal_(isatty(STDOUT_FILENO) != 0) {
+  if (!metrics.empty()) metrics_.emplace(metrics);
+}
+
+void MainObserver::print(const std::string& text) {
+  if (!is_read_) return;
+  is_read_ = std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0;
+}
+
+bool MainObserver::is_time_for_a_line() {
+  const Clock::time_point now = Clock::now();
+  if (is_terminal_ && now < next_line_) return false;
+  next_line_ = now + kBetweenLines;
+  return true;
+}
+
+void MainObserver::on_banner(const std::string& text) { print(text + "\n"); }
+
+void MainObserver::on_step(const trainer::loop::StepRecord& record) {
+  if (metrics_) metrics_->write(record);
+  const bool must_be_shown = record.step == record.steps || record.validation_loss.has_value();
+  if (is_time_for_a_line() || must_be_shown) print(step_line(record, style_) + "\n");
+}
+
+void MainObserver::on_message(const std::string& line) { print(line + "\n"); }
+
+bool MainObserver::wants_stop() { return stop_signal() != 0; }
+
+void QuietObserver::on_message(const std::string& line) { fmt::print(stderr, "rank {}: {}\n", rank_, line); }
+
+bool QuietObserver::wants_stop() { return stop_signal() != 0; }
+
+std::unique_ptr<trainer::loop::Observer> make_observer(const trainer::config::RunConfig& config,
+                                                       const trainer::loop::Launch& launch) {
+  if (launch.rank != 0) return std::make_unique<QuietObserver>(launch.rank);
+  return std::make_unique<MainObserver>(config.metrics);
+}
+
+}  // namespace layline::app

@@ -1,0 +1,56 @@
+// What a rank shows of its run.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "layline/base/text_table.h"
+#include "layline/trainer/loop/train.h"
+#include "layline/trainer/metrics/metrics_writer.h"
+
+namespace layline::app {
+
+// Rank 0: the banner and a line a step on standard output, at most ten a second on a terminal, and the metrics file.
+// When nobody reads the output any more, the run goes on without it.
+class MainObserver : public trainer::loop::Observer {
+ public:
+  // metrics: file, or "". Throws base::InputError when it cannot be written.
+  explicit MainObserver(const std::string& metrics);
+  void on_banner(const std::string& text) override;
+  void on_step(const trainer::loop::StepRecord& record) override;
+  void on_message(const std::string& line) override;
+  bool wants_stop() override;
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  void print(const std::string& text);
+  bool is_time_for_a_line();
+
+  std::optional<trainer::metrics::MetricsWriter> metrics_;
+  base::TextStyle style_;
+  bool is_terminal_;
+  bool is_read_ = true;
+  Clock::time_point next_line_ = Clock::time_point::min();
+};
+
+// All other ranks: messages on standard error, with the rank.
+class QuietObserver : public trainer::loop::Observer {
+ public:
+  explicit QuietObserver(int64_t rank) : rank_(rank) {}
+  void on_banner(const std::string&) override {}
+  void on_step(const trainer::loop::StepRecord&) override {}
+  void on_message(const std::string& line) override;
+  bool wants_stop() override;
+
+ private:
+  int64_t rank_;
+};
+
+// Opens the metrics file on rank 0.
+std::unique_ptr<trainer::loop::Observer> make_observer(const trainer::config::RunConfig& config,
+                                                       const trainer::loop::Launch& launch);
+
+}  // namespace layline::app
