@@ -39,11 +39,11 @@ test-tsan: build-tsan/build.ninja ## all tests, with data races checked
 	@$(call BUILD,build-tsan)
 	@$(call CTEST,build-tsan)
 
-bench: setup-huggingface build/build.ninja ## benchmarks: planner, kernels, training against PyTorch (BENCH_FLAGS=--help)
+bench: setup-huggingface build/build.ninja ## benchmarks: planner, kernels, training against PyTorch
 	@$(call BUILD,build) --target programs layline_bench layline_trainer_bench
 	build/layline_bench
 	build/layline_trainer_bench
-	bench/trainer_vs_pytorch.py $(BENCH_FLAGS)
+	scripts/python.sh bench/trainer_vs_pytorch.py $(BENCH_FLAGS)
 
 fuzz: setup-fuzz build-fuzz/build.ninja ## every fuzzer for FUZZ_SECONDS (60)
 	@$(call BUILD,build-fuzz) --target fuzzers

@@ -5,7 +5,8 @@
                 [--json]
 
 Peers: plain is a Llama written by hand as one would in PyTorch, hf is Hugging Face's; -compile puts torch.compile
-around it. Several peers take turns step by step, so that the machine's moods meet all alike; peak memory is then not told.
+around it. Several peers take turns step by step, so that the machine's moods meet all alike; peak memory is then not
+told.
 
 Precisions: master   bf16 weights and gradients, fp32 master weights and moments (what layline-train does)
             bf16     everything bf16, the moments too

@@ -3,8 +3,8 @@
 
 Writes FOLDER/MODEL/ for each row of MODELS, with
 
-  config.json              as Hugging Face writes it; with the keys of transformers 4 (rope_theta, rope_scaling, torch_dtype)
-                           where the row says so
+  config.json              as Hugging Face writes it; with the keys of transformers 4 (rope_theta, rope_scaling,
+                           torch_dtype) where the row says so
   model.safetensors        weights, in the row's dtype (F32 or F64); or model-0000K-of-0000N.safetensors with
                            model.safetensors.index.json. A tied head is not in it. One-dimensional weights are not ones.
   reference.safetensors    floats in the row's dtype:
@@ -21,8 +21,8 @@ Writes FOLDER/MODEL/ for each row of MODELS, with
     trained.grad_norm      [K]: before clipping
     trained.weight.NAME    after K steps
 
-Steps are torch.optim.AdamW (ADAMW below; no decay of one-dimensional weights) after clip_grad_norm_ to CLIP, which scales by
-CLIP / (norm + 1e-6) where that is below 1.
+Steps are torch.optim.AdamW (ADAMW below; no decay of one-dimensional weights) after clip_grad_norm_ to CLIP, which
+scales by CLIP / (norm + 1e-6) where that is below 1.
 
 fp64 is fp64 throughout: where Hugging Face's code casts to fp32 (norms, rotary embedding, softmax), it casts to fp64.
 
