@@ -1,53 +1,130 @@
 #include <ATen/ATen.h>
 
+#include <cmath>
+
 #include "layline/trainer/kernels/attention.h"
+#include "layline/trainer/kernels/call.h"
+#include "layline/trainer/kernels/parallel.h"
 
 namespace layline::trainer::kernels {
 namespace {
 
-// [B, S, K, D] as [B, N, S, D], each key-value head before the query heads that read it.
-at::Tensor repeated_heads(const at::Tensor& x_BSKD, int64_t num_heads) {
-  const at::Tensor x_BKSD = x_BSKD.transpose(1, 2);
-  if (num_heads == x_BSKD.size(2)) return x_BKSD;
-  return x_BKSD.repeat_interleave(num_heads / x_BSKD.size(2), 1);
+using simd::AttentionKernels;
+using simd::HeadRows;
+
+// [B, S, heads, D] with contiguous D, as rows of one head.
+template <typename T>
+HeadRows<T> rows_of_head(const at::Tensor& x_BSND, int64_t batch, int64_t head) {
+  using Element = std::remove_const_t<T>;
+  return {data<Element>(x_BSND) + batch * x_BSND.stride(0) + head * x_BSND.stride(2), x_BSND.stride(1)};
 }
 
-// [B, N, S, D] as [B, S, K, D], the sum over the query heads of each key-value head.
-at::Tensor summed_heads(const at::Tensor& x_BNSD, int64_t num_kv_heads) {
-  if (num_kv_heads == x_BNSD.size(1)) return x_BNSD.transpose(1, 2).contiguous();
-  return x_BNSD.unflatten(1, {num_kv_heads, x_BNSD.size(1) / num_kv_heads}).sum(2).transpose(1, 2).contiguous();
+simd::HeadShape shape_of(const at::Tensor& q_BSND) {
+  const int64_t head_size = q_BSND.size(3);
+  return {.sequence_length = q_BSND.size(1),
+          .head_size = head_size,
+          .scale = 1 / std::sqrt(static_cast<double>(head_size))};
+}
+
+void check_heads(const at::Tensor& x_BSND, const char* name, const at::Tensor& q_BSND, int64_t num_heads) {
+  TORCH_CHECK(x_BSND.dim() == 4 && x_BSND.size(0) == q_BSND.size(0) && x_BSND.size(1) == q_BSND.size(1) &&
+                  x_BSND.size(2) == num_heads && x_BSND.size(3) == q_BSND.size(3),
+              name, " has the shape ", x_BSND.sizes(), ", queries ", q_BSND.sizes());
+  TORCH_CHECK(x_BSND.size(3) == 1 || x_BSND.stride(3) == 1, name, " has strides ", x_BSND.strides());
+  TORCH_CHECK(x_BSND.scalar_type() == q_BSND.scalar_type(), name, " is ", x_BSND.scalar_type(), ", queries ",
+              q_BSND.scalar_type());
+}
+
+void check_inputs(const at::Tensor& q_BSND, const at::Tensor& k_BSKD, const at::Tensor& v_BSKD) {
+  const int64_t num_kv_heads = k_BSKD.size(2);
+  check_heads(q_BSND, "q_BSND", q_BSND, q_BSND.size(2));
+  check_heads(k_BSKD, "k_BSKD", q_BSND, num_kv_heads);
+  check_heads(v_BSKD, "v_BSKD", q_BSND, num_kv_heads);
+  TORCH_CHECK(num_kv_heads > 0 && q_BSND.size(2) % num_kv_heads == 0, q_BSND.size(2), " query heads and ", num_kv_heads,
+              " key-value heads");
+}
+
+at::Tensor scratch_tensor(int64_t num_elements, at::ScalarType dtype) {
+  return at::empty({num_elements}, at::dtype(dtype));
 }
 
 }  // namespace
 
 AttentionOutput attention_flash(const at::Tensor& q_BSND, const at::Tensor& k_BSKD, const at::Tensor& v_BSKD) {
+  check_inputs(q_BSND, k_BSKD, v_BSKD);
   const int64_t num_heads = q_BSND.size(2);
-  if (q_BSND.is_meta()) {
-    const at::ScalarType statistics = q_BSND.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
-    return {.out_BSND = at::empty(q_BSND.sizes(), q_BSND.options()),
-            .saved = at::empty({q_BSND.size(0), num_heads, q_BSND.size(1)}, q_BSND.options().dtype(statistics))};
-  }
-  auto [out_BNSD, lse_BNS] = at::_scaled_dot_product_flash_attention_for_cpu(
-      q_BSND.transpose(1, 2), repeated_heads(k_BSKD, num_heads), repeated_heads(v_BSKD, num_heads), 0.0, true);
-  return {.out_BSND = out_BNSD.transpose(1, 2).contiguous(), .saved = lse_BNS.contiguous()};
+  const int64_t heads_per_group = num_heads / k_BSKD.size(2);
+  const simd::HeadShape shape = shape_of(q_BSND);
+  const at::ScalarType statistics = arithmetic_type(q_BSND);
+  AttentionOutput output = {
+      .out_BSND = at::empty(q_BSND.sizes(), q_BSND.options()),
+      .saved = at::empty({q_BSND.size(0), num_heads, q_BSND.size(1)}, q_BSND.options().dtype(statistics))};
+  if (q_BSND.is_meta()) return output;
+  visit_element_type(q_BSND.scalar_type(), [&]<typename T>(ElementType<T>) {
+    using A = simd::Arithmetic<T>;
+    const auto run = kernels<AttentionKernels<T>>();
+    const int64_t num_blocks = (shape.sequence_length + run.block_size - 1) / run.block_size;
+    const int64_t num_all_heads = q_BSND.size(0) * num_heads;
+    parallel_workers(num_blocks * num_all_heads, [&](const std::function<int64_t()>& next_task) {
+      const at::Tensor scratch = scratch_tensor(run.forward_scratch(shape), statistics);
+      for (int64_t task = next_task(); task >= 0; task = next_task()) {
+        const int64_t block = num_blocks - 1 - task / num_all_heads;  // those with most keys come first
+        const int64_t batch = task % num_all_heads / num_heads;
+        const int64_t head = task % num_heads;
+        run.forward_block(shape, block, rows_of_head<const T>(q_BSND, batch, head),
+                          rows_of_head<const T>(k_BSKD, batch, head / heads_per_group),
+                          rows_of_head<const T>(v_BSKD, batch, head / heads_per_group),
+                          rows_of_head<T>(output.out_BSND, batch, head),
+                          data<A>(output.saved) + (batch * num_heads + head) * shape.sequence_length, data<A>(scratch));
+      }
+    });
+  });
+  return output;
 }
 
 AttentionGradients attention_flash_backward(const at::Tensor& dout_BSND, const at::Tensor& q_BSND,
                                             const at::Tensor& k_BSKD, const at::Tensor& v_BSKD,
                                             const at::Tensor& out_BSND, const at::Tensor& lse_BNS) {
-  if (q_BSND.is_meta()) {
-    return {.dq_BSND = at::empty(q_BSND.sizes(), q_BSND.options()),
-            .dk_BSKD = at::empty(k_BSKD.sizes(), k_BSKD.options()),
-            .dv_BSKD = at::empty(v_BSKD.sizes(), v_BSKD.options())};
-  }
-  const int64_t num_heads = q_BSND.size(2);
+  check_inputs(q_BSND, k_BSKD, v_BSKD);
+  check_heads(dout_BSND, "dout_BSND", q_BSND, q_BSND.size(2));
+  check_heads(out_BSND, "out_BSND", q_BSND, q_BSND.size(2));
+  check_dense(lse_BNS, "lse_BNS", arithmetic_type(q_BSND), q_BSND.size(0) * q_BSND.size(1) * q_BSND.size(2));
   const int64_t num_kv_heads = k_BSKD.size(2);
-  auto [dq_BNSD, dk_BNSD, dv_BNSD] = at::_scaled_dot_product_flash_attention_for_cpu_backward(
-      dout_BSND.transpose(1, 2), q_BSND.transpose(1, 2), repeated_heads(k_BSKD, num_heads),
-      repeated_heads(v_BSKD, num_heads), out_BSND.transpose(1, 2), lse_BNS, 0.0, true);
-  return {.dq_BSND = dq_BNSD.transpose(1, 2).contiguous(),
-          .dk_BSKD = summed_heads(dk_BNSD, num_kv_heads),
-          .dv_BSKD = summed_heads(dv_BNSD, num_kv_heads)};
+  const int64_t heads_per_group = q_BSND.size(2) / num_kv_heads;
+  const simd::HeadShape shape = shape_of(q_BSND);
+  AttentionGradients gradients = {.dq_BSND = at::empty(q_BSND.sizes(), q_BSND.options()),
+                                  .dk_BSKD = at::empty(k_BSKD.sizes(), k_BSKD.options()),
+                                  .dv_BSKD = at::empty(v_BSKD.sizes(), v_BSKD.options())};
+  if (q_BSND.is_meta()) return gradients;
+  visit_element_type(q_BSND.scalar_type(), [&]<typename T>(ElementType<T>) {
+    using A = simd::Arithmetic<T>;
+    const auto run = kernels<AttentionKernels<T>>();
+    parallel_workers(q_BSND.size(0) * num_kv_heads, [&](const std::function<int64_t()>& next_task) {
+      const at::Tensor scratch = scratch_tensor(run.backward_scratch(shape), arithmetic_type(q_BSND));
+      for (int64_t task = next_task(); task >= 0; task = next_task()) {
+        const int64_t batch = task / num_kv_heads;
+        const int64_t group = task % num_kv_heads;
+        const int64_t head = group * heads_per_group;
+        run.backward_group(shape,
+                           {.num_heads = heads_per_group,
+                            .q = rows_of_head<const T>(q_BSND, batch, head),
+                            .k = rows_of_head<const T>(k_BSKD, batch, group),
+                            .v = rows_of_head<const T>(v_BSKD, batch, group),
+                            .out = rows_of_head<const T>(out_BSND, batch, head),
+                            .dout = rows_of_head<const T>(dout_BSND, batch, head),
+                            .q_head_stride = q_BSND.stride(2),
+                            .out_head_stride = out_BSND.stride(2),
+                            .dout_head_stride = dout_BSND.stride(2),
+                            .dq_head_stride = gradients.dq_BSND.stride(2),
+                            .lse = data<A>(lse_BNS) + (batch * q_BSND.size(2) + head) * shape.sequence_length,
+                            .dq = rows_of_head<T>(gradients.dq_BSND, batch, head),
+                            .dk = rows_of_head<T>(gradients.dk_BSKD, batch, group),
+                            .dv = rows_of_head<T>(gradients.dv_BSKD, batch, group)},
+                           data<A>(scratch));
+      }
+    });
+  });
+  return gradients;
 }
 
 }  // namespace layline::trainer::kernels

@@ -3,6 +3,7 @@
 #include <ATen/Parallel.h>
 
 #include <algorithm>
+#include <atomic>
 
 // Without it ATen's loops run in one thread, in silence.
 #ifndef _OPENMP
@@ -21,6 +22,15 @@ void parallel_tasks(int64_t n, const std::function<void(int64_t)>& body) {
   at::parallel_for(0, n, 1, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) body(i);
   });
+}
+
+void parallel_workers(int64_t num_tasks, const std::function<void(const std::function<int64_t()>&)>& body) {
+  std::atomic<int64_t> next = 0;
+  const auto next_task = [&]() -> int64_t {
+    const int64_t task = next++;
+    return task < num_tasks ? task : -1;
+  };
+  parallel_tasks(std::min<int64_t>(num_tasks, at::get_num_threads()), [&](int64_t) { body(next_task); });
 }
 
 }  // namespace layline::trainer::kernels

@@ -12,4 +12,8 @@ void parallel_rows(int64_t num_rows, int64_t elements_per_row, const std::functi
 // Calls body(i) for i in [0, n), each of which is worth a thread.
 void parallel_tasks(int64_t n, const std::function<void(int64_t)>& body);
 
+// For tasks of different lengths. Calls body(next_task) once a thread; next_task() gives each of [0, num_tasks) to one
+// thread, in ascending order, and then -1 to all.
+void parallel_workers(int64_t num_tasks, const std::function<void(const std::function<int64_t()>& next_task)>& body);
+
 }  // namespace layline::trainer::kernels
