@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cerrno>
 #include <csignal>
 #include <cstring>
@@ -30,6 +31,29 @@ sigset_t watched_signals() {
 std::string signal_text(int signal) {
   const char* name = sigabbrev_np(signal);
   return name == nullptr ? fmt::format("{}", signal) : fmt::format("{} (SIG{})", signal, name);
+}
+
+// Whether an error line speaks of the rank.
+bool is_error_about(const std::string& line, int64_t rank) {
+  const std::string name = fmt::format("rank {}", rank);
+  if (!line.starts_with("error: ")) return false;
+  for (size_t at = line.find(name); at != std::string::npos; at = line.find(name, at + 1)) {
+    if (std::isdigit(static_cast<unsigned char>(line[at + name.size()])) == 0) return true;
+  }
+  return false;
+}
+
+// Lines without those in which other ranks tell of the one whose death was already said.
+std::string without_echoes(const std::string& lines, std::optional<int64_t> said_rank) {
+  if (!said_rank) return lines;
+  std::string kept;
+  for (size_t start = 0; start < lines.size();) {
+    const size_t end = lines.find('\n', start) + 1;
+    const std::string line = lines.substr(start, end - start);
+    if (!is_error_about(line, *said_rank)) kept += line;
+    start = end;
+  }
+  return kept;
 }
 
 }  // namespace
@@ -90,7 +114,7 @@ void Supervisor::wait_for_news() const {
 
 void Supervisor::pass_errors_on() {
   for (const auto& rank : ranks_) {
-    const std::string lines = rank->read_errors();
+    const std::string lines = without_echoes(rank->read_errors(), said_rank_);
     if (lines.empty()) continue;
     is_reason_said_ = is_reason_said_ || lines.starts_with("error: ") || lines.find("\nerror: ") != std::string::npos;
     try {
@@ -116,6 +140,7 @@ void Supervisor::note_failure(size_t rank) {
   if (is_reason_said_ || is_terminating_ || interrupt_ != 0) return;
   if (ending.is_signal()) {
     say(fmt::format("rank {} was killed by signal {}", rank, signal_text(ending.signal())));
+    said_rank_ = static_cast<int64_t>(rank);
   } else if (ending.code() != kRunFailed && ending.code() != kBadInput) {
     say(fmt::format("rank {} ended with exit code {}", rank, ending.code()));
   }

@@ -68,6 +68,7 @@ class Supervisor {
   std::optional<Clock::time_point> deadline_;  // of those that still run
   bool is_terminating_ = false;                // by us
   bool is_reason_said_ = false;                // an "error: " line was passed on, or said
+  std::optional<int64_t> said_rank_;           // that was killed, as we said
   int interrupt_ = 0;                          // the signal that was passed on
 };
 

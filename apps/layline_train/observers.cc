@@ -4,7 +4,10 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <cstdlib>
+#include <thread>
 
+#include "apps/layline/command.h"
 #include "apps/layline/terminal.h"
 #include "apps/layline_train/interrupt.h"
 #include "apps/layline_train/step_line.h"
@@ -13,8 +16,18 @@ namespace layline::app {
 namespace {
 
 constexpr std::chrono::milliseconds kBetweenLines(100);
+constexpr std::chrono::seconds kToEndAfterAFailure(3);
 
 }  // namespace
+
+bool RankObserver::wants_stop() { return stop_signal() != 0; }
+
+void RankObserver::on_failure_elsewhere() {
+  std::thread([] {
+    std::this_thread::sleep_for(kToEndAfterAFailure);
+    std::_Exit(kRunFailed);
+  }).detach();
+}
 
 MainObserver::MainObserver(const std::string& metrics)
     : style_(text_style()), is_terminal_(isatty(STDOUT_FILENO) != 0) {
@@ -43,11 +56,7 @@ void MainObserver::on_step(const trainer::loop::StepRecord& record) {
 
 void MainObserver::on_message(const std::string& line) { print(line + "\n"); }
 
-bool MainObserver::wants_stop() { return stop_signal() != 0; }
-
 void QuietObserver::on_message(const std::string& line) { fmt::print(stderr, "rank {}: {}\n", rank_, line); }
-
-bool QuietObserver::wants_stop() { return stop_signal() != 0; }
 
 std::unique_ptr<trainer::loop::Observer> make_observer(const trainer::config::RunConfig& config,
                                                        const trainer::loop::Launch& launch) {

@@ -12,16 +12,23 @@
 
 namespace layline::app {
 
+// What all ranks do alike.
+class RankObserver : public trainer::loop::Observer {
+ public:
+  bool wants_stop() override;
+  // Ends the process when train() has not ended by itself a few seconds later.
+  void on_failure_elsewhere() override;
+};
+
 // Rank 0: the banner and a line a step on standard output, at most ten a second on a terminal, and the metrics file.
 // When nobody reads the output any more, the run goes on without it.
-class MainObserver : public trainer::loop::Observer {
+class MainObserver : public RankObserver {
  public:
   // metrics: file, or "". Throws base::InputError when it cannot be written.
   explicit MainObserver(const std::string& metrics);
   void on_banner(const std::string& text) override;
   void on_step(const trainer::loop::StepRecord& record) override;
   void on_message(const std::string& line) override;
-  bool wants_stop() override;
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -37,13 +44,12 @@ class MainObserver : public trainer::loop::Observer {
 };
 
 // All other ranks: messages on standard error, with the rank.
-class QuietObserver : public trainer::loop::Observer {
+class QuietObserver : public RankObserver {
  public:
   explicit QuietObserver(int64_t rank) : rank_(rank) {}
   void on_banner(const std::string&) override {}
   void on_step(const trainer::loop::StepRecord&) override {}
   void on_message(const std::string& line) override;
-  bool wants_stop() override;
 
  private:
   int64_t rank_;

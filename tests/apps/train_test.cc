@@ -180,6 +180,16 @@ TEST_F(Train, WhatARankSaidIsNotSaidAgain) {
   EXPECT_EQ(result.err, "error: rank 1: out of memory\n");
 }
 
+TEST_F(Train, WhatOthersSayOfAKilledRankIsNotSaidAgain) {
+  const Result result = train(12,
+                              "[ $RANK = 1 ] && kill -9 $$; sleep 0.3; [ $RANK = 0 ] && { "
+                              "echo 'error: rank 1: no sign of life for 4 s' >&2; echo 'warning: rank 1' >&2; "
+                              "echo 'error: rank 11: the disk is full' >&2; }; exit 1");
+  EXPECT_EQ(result.code, 1);
+  EXPECT_EQ(result.err,
+            "error: rank 1 was killed by signal 9 (SIGKILL)\nwarning: rank 1\nerror: rank 11: the disk is full\n");
+}
+
 TEST_F(Train, ARankThatEndsWithoutAWordIsNamed) {
   EXPECT_EQ(train(2, "[ $RANK = 1 ] && exit 1; exit 0").err,
             "error: rank 1 ended with exit code 1 and did not say why\n");
