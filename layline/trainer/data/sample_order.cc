@@ -34,6 +34,8 @@ int64_t Permutation::operator()(int64_t index) const {
     }
     value = left << half_bits_ | right;
   } while (value >= size_);
+  const bool is_odd = (mix(key_, kRounds) & 1) != 0;
+  if (is_odd && size_ >= 2 && value < 2) value ^= 1;
   return static_cast<int64_t>(value);
 }
 

@@ -8,7 +8,9 @@ namespace layline::trainer::data {
 enum class Order { kShuffled, kSequential };
 
 // A pseudo-random permutation of [0, size), one for each key: a Feistel network on the next power of 4, walked until it
-// falls inside (Black and Rogaway 2002, "Ciphers with arbitrary finite domains"). Not for secrets.
+// falls inside (Black and Rogaway 2002, "Ciphers with arbitrary finite domains"). Such a network makes even
+// permutations only, which would show in small sizes and powers of 4; half of the keys exchange two values at the end.
+// Not for secrets.
 class Permutation {
  public:
   Permutation(int64_t size, uint64_t key);

@@ -214,8 +214,9 @@ WrittenHeader write_safetensors_header(const std::map<std::string, TensorShape>&
                                        const std::map<std::string, std::string>& metadata) {
   WrittenHeader written;
   for (const auto& [name, tensor] : tensors) written.order.push_back(name);
-  std::stable_sort(written.order.begin(), written.order.end(), [&tensors](const auto& a, const auto& b) {
-    return num_bytes(tensors.at(a).type) > num_bytes(tensors.at(b).type);
+  std::sort(written.order.begin(), written.order.end(), [&tensors](const auto& a, const auto& b) {
+    const int64_t bytes_a = num_bytes(tensors.at(a).type), bytes_b = num_bytes(tensors.at(b).type);
+    return bytes_a != bytes_b ? bytes_a > bytes_b : a < b;
   });
 
   json header = json::object();
