@@ -78,9 +78,9 @@ int Supervisor::run(const std::vector<std::string>& arguments, int64_t num_ranks
   start(arguments, num_ranks);
   while (is_any_running()) {
     wait_for_news();
+    obey_signals();  // before looking, so that no ending goes unseen behind a SIGCHLD that was read
     pass_errors_on();
     look_for_endings();
-    obey_signals();
     enforce_deadlines();
   }
   pass_errors_on();

@@ -29,7 +29,7 @@ TEST(StepLine, SaysWhatMatters) {
 }
 
 TEST(StepLine, LinesAreAlignedAndFit) {
-  for (const int width : {80, 90, 100, 120}) {
+  for (const int width : {84, 90, 100, 120}) {
     const base::TextStyle style{.width = width, .unicode = false};
     for (const bool knows_mfu : {false, true}) {
       auto early = record(1), late = record(200);
