@@ -94,7 +94,9 @@ class StageChunk : public pipeline::Chunk {
   }
   at::Tensor forward(int64_t micro_batch, const at::Tensor& input) override {
     const data::MicroBatch& batch = (*micro_batches_)[static_cast<size_t>(micro_batch)];
-    model::Stage::Input stage_input{.hidden = input, .loss_scale = loss_scale_};
+    model::Stage::Input stage_input;
+    stage_input.hidden = input;
+    stage_input.loss_scale = loss_scale_;
     if (stage_.has_embedding()) stage_input.tokens_SB = batch.tokens_BS.t();
     if (stage_.has_head()) stage_input.targets_SB = batch.targets_BS.t();
     if (mutated(Mutation::kMeanPerMicroBatch)) stage_input.loss_scale = mean_per_micro_batch(batch);
@@ -162,7 +164,8 @@ RankTrainer::State::State(const TrainingJob& training_job, comm::GroupFactory& f
   std::vector<std::vector<model::ParameterGroup*>> parameter_groups;
   std::vector<pipeline::Chunk*> runnable;
   for (int64_t chunk = 0; chunk < layout.vp; ++chunk) {
-    const layout::Stage& part = job.stages[static_cast<size_t>(chunk * layout.pp + groups.pp->rank())];
+    layout::Stage part = job.stages[static_cast<size_t>(chunk * layout.pp + groups.pp->rank())];
+    if (mutated(Mutation::kDropRemainderLayers)) part.num_layers = job.model.num_layers / layout.num_virtual_stages();
     chunks.push_back(std::make_unique<StageChunk>(
         job.model, part, shard, model::StageOptions{layout.checkpointing, layout.full_layers}, context));
     parameter_groups.push_back(chunks.back()->stage().groups());

@@ -133,6 +133,10 @@ void Executor::backward(const Instruction& step, bool defers_weights) {
   const Key key{step.chunk, step.micro_batch};
   at::Tensor gradient;
   if (!is_last(step.chunk)) gradient = take(gradients_, key);
+  if (model::mutated(model::Mutation::kSkipLastMicroBatch) && step.micro_batch + 1 == schedule_.micro_batches &&
+      gradient.defined()) {
+    gradient = at::zeros_like(gradient);
+  }
   auto node = recorded_.extract(key);
   assert(!node.empty() && "the list goes back before it goes forward");
   if (defers_weights) weight_gradients_.defer(key);
