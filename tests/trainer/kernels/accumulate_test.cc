@@ -11,7 +11,7 @@ TEST(Accumulate, AddsInTheMainGradientsType) {
       SCOPED_TRACE(testing::Message() << dtype << " " << at::IntArrayRef(shape));
       const at::Tensor main = random(shape, arithmetic_of(dtype), 1);
       const at::Tensor grad = random(shape, dtype, 2);
-      with_each_setting([&] {
+      with_each_instruction_set([&] {
         const at::Tensor sum = main.clone();
         accumulate_(sum, grad);
         expect_same_bits(sum, main + grad.to(main.scalar_type()));

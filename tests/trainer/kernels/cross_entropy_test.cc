@@ -47,7 +47,7 @@ TEST(FusedCrossEntropy, LossAndGradientAreThoseOfAutograd) {
           SCOPED_TRACE(testing::Message() << dtype << " " << num_tokens << " x " << vocabulary << " + " << num_padding);
           const Chunk chunk = make_chunk(num_tokens, vocabulary, num_padding, dtype);
           const Reference expected = reference_cross_entropy(chunk);
-          with_each_setting([&] {
+          with_each_instruction_set([&] {
             const at::Tensor logits = chunk.logits_TV.clone();
             const at::Tensor loss = cross_entropy_fused_(logits, chunk.targets_T, chunk.scale_T, vocabulary);
             EXPECT_EQ(loss.scalar_type(), arithmetic_of(dtype));
@@ -115,7 +115,7 @@ TEST(ShardedCrossEntropy, IsThatOfTheWholeVocabulary) {
         const int64_t num_padding = (num_ranks - vocabulary % num_ranks) % num_ranks;
         const Chunk chunk = make_chunk(23, vocabulary, num_padding, dtype);
         const Reference expected = reference_cross_entropy(chunk);
-        with_each_setting([&] {
+        with_each_instruction_set([&] {
           ShardedHead head(chunk, num_ranks);
           expect_rounded_once(head.loss_T(chunk.targets_T), expected.value);
           expect_rounded_once(head.gradient_TV(), expected.gradients[0]);
@@ -129,7 +129,7 @@ TEST(ShardedCrossEntropy, IsThatOfTheWholeVocabulary) {
 TEST(ShardedCrossEntropy, AllowsARankWithoutValidColumns) {
   const Chunk chunk = make_chunk(11, 5, 3, at::kFloat);
   const Reference expected = reference_cross_entropy(chunk);
-  with_each_setting([&] {
+  with_each_instruction_set([&] {
     ShardedHead head(chunk, 4);
     expect_rounded_once(head.loss_T(chunk.targets_T), expected.value);
     expect_rounded_once(head.gradient_TV(), expected.gradients[0]);
@@ -141,7 +141,7 @@ TEST(FusedCrossEntropy, StaysFiniteForLargeLogits) {
     Chunk chunk = make_chunk(4, 100, 0, dtype);
     chunk.logits_TV.mul_(500);
     const Reference expected = reference_cross_entropy(chunk);
-    with_each_setting([&] {
+    with_each_instruction_set([&] {
       const at::Tensor logits = chunk.logits_TV.clone();
       expect_rounded_once(cross_entropy_fused_(logits, chunk.targets_T, chunk.scale_T, 100), expected.value);
       expect_rounded_once(logits, expected.gradients[0]);
@@ -149,8 +149,25 @@ TEST(FusedCrossEntropy, StaysFiniteForLargeLogits) {
   }
 }
 
+// Against the exponential function of fp64, over all that has a normal fp32.
+TEST(FusedCrossEntropy, KeepsSmallProbabilitiesExact) {
+  for (const at::ScalarType dtype : {at::kFloat, at::kDouble}) {
+    const double smallest = dtype == at::kFloat ? -83 : -700;
+    const at::Tensor below = at::linspace(smallest, 0, 5003, at::dtype(at::kDouble)).to(dtype);
+    const at::Tensor logits = at::cat({below, at::full({4}, -1e4, dtype), at::full({1}, 0, dtype)}).unsqueeze(0);
+    const at::Tensor expected = logits.to(at::kDouble).softmax(1);
+    with_each_instruction_set([&] {
+      const at::Tensor gradient = logits.clone();
+      cross_entropy_fused_(gradient, at::full({1}, 5007, at::kLong), at::ones({1}, dtype), 5008);
+      const at::Tensor error = gradient.narrow(1, 0, 5003).to(at::kDouble) / expected.narrow(1, 0, 5003) - 1;
+      EXPECT_LT(error.abs().max().item<double>(), dtype == at::kFloat ? 5e-7 : 5e-15);
+      EXPECT_EQ(gradient.narrow(1, 5003, 4).abs().max().item<double>(), 0);
+    });
+  }
+}
+
 TEST(FusedCrossEntropy, ShowsLogitsThatAreNotNumbersWhereTheyCount) {
-  with_each_setting([&] {
+  with_each_instruction_set([&] {
     const Chunk chunk = make_chunk(5, 50, 0, at::kFloat);  // token 3 is masked
     for (const int64_t row : {1, 3}) chunk.logits_TV[row][20] = std::numeric_limits<double>::quiet_NaN();
     const at::Tensor loss = cross_entropy_fused_(chunk.logits_TV, chunk.targets_T, chunk.scale_T, 50);
@@ -162,7 +179,6 @@ TEST(FusedCrossEntropy, ShowsLogitsThatAreNotNumbersWhereTheyCount) {
 }
 
 TEST(CrossEntropy, RefusesTargetsBeyondTheVocabulary) {
-  const ScopedThreads one(1);
   const Chunk chunk = make_chunk(5, 50, 2, at::kFloat);
   chunk.targets_T[0] = 50;
   EXPECT_THROW(cross_entropy_fused_(chunk.logits_TV, chunk.targets_T, chunk.scale_T, 50), c10::Error);

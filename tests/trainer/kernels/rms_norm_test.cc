@@ -31,7 +31,7 @@ TEST(RmsNorm, AndItsGradientsAreThoseOfAutograd) {
       SCOPED_TRACE(testing::Message() << dtype << " " << shape[0] << " x " << shape[1]);
       const Inputs in = make_inputs(shape, dtype);
       const Reference expected = differentiate({in.x, in.weight}, in.dy, reference_norm);
-      with_each_setting([&] {
+      with_each_instruction_set([&] {
         const RmsNormOutput output = rms_norm(in.x, in.weight, kEpsilon);
         expect_rounded_once(output.y_TH, expected.value);
         at::Tensor dweight = at::ones({shape[1]}, arithmetic_of(dtype));
@@ -49,26 +49,10 @@ TEST(RmsNorm, AndItsGradientsAreThoseOfAutograd) {
 TEST(RmsNorm, IsRebuiltWithTheSameBits) {
   for (const at::ScalarType dtype : kElementTypes) {
     const Inputs in = make_inputs({37, 131}, dtype);
-    with_each_setting([&] {
+    with_each_instruction_set([&] {
       const RmsNormOutput output = rms_norm(in.x, in.weight, kEpsilon);
       expect_same_bits(rms_norm_apply(in.x, output.rstd_T, in.weight), output.y_TH);
     });
-  }
-}
-
-TEST(RmsNorm, GivesTheSameBitsWithAnyNumberOfThreads) {
-  for (const at::ScalarType dtype : kElementTypes) {
-    const Inputs in = make_inputs({700, 96}, dtype);
-    std::vector<at::Tensor> first;
-    for (const int num_threads : {1, 2, 3}) {
-      const ScopedThreads threads(num_threads);
-      const RmsNormOutput output = rms_norm(in.x, in.weight, kEpsilon);
-      at::Tensor dweight = at::zeros({96}, arithmetic_of(dtype));
-      const at::Tensor dx = rms_norm_backward(in.dy, in.x, output.rstd_T, in.weight, dweight);
-      const std::vector<at::Tensor> results = {output.y_TH, output.rstd_T, dx, dweight};
-      if (first.empty()) first = results;
-      for (size_t i = 0; i < results.size(); ++i) expect_same_bits(results[i], first[i]);
-    }
   }
 }
 

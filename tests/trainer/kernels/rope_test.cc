@@ -28,7 +28,7 @@ TEST(Rope, RotatesPairsOfHalves) {
       const at::Tensor x = random({2, 33, 3, head_size}, dtype, 1);
       for (const bool inverse : {false, true}) {
         const at::Tensor expected = reference_rotation(x, table, inverse);
-        with_each_setting([&] {
+        with_each_instruction_set([&] {
           const at::Tensor y = x.clone();
           rope_(y, table, inverse);
           expect_rounded_once(y, expected);

@@ -18,7 +18,7 @@ TEST(Swiglu, AndItsGradientAreThoseOfAutograd) {
         const at::Tensor gate_up = random({num_tokens, 2 * feed_forward}, dtype, 1) * 3;
         const at::Tensor dy = random({num_tokens, feed_forward}, dtype, 2);
         const Reference expected = differentiate({gate_up}, dy, reference_swiglu);
-        with_each_setting([&] {
+        with_each_instruction_set([&] {
           expect_rounded_once(swiglu(gate_up), expected.value);
           expect_rounded_once(swiglu_backward(dy, gate_up), expected.gradients[0]);
         });
@@ -33,7 +33,7 @@ TEST(Swiglu, SaturatesWithoutOverflow) {
     const at::Tensor both = at::cat({gate_up, at::ones({9}, dtype)}).unsqueeze(0);
     const at::Tensor dy = at::ones({1, 9}, dtype);
     const Reference expected = differentiate({both}, dy, reference_swiglu);
-    with_each_setting([&] {
+    with_each_instruction_set([&] {
       expect_rounded_once(swiglu(both), expected.value);
       const at::Tensor gradient = swiglu_backward(dy, both);
       EXPECT_TRUE(gradient.isfinite().all().item<bool>());
@@ -43,7 +43,7 @@ TEST(Swiglu, SaturatesWithoutOverflow) {
 }
 
 TEST(Swiglu, PropagatesWhatIsNotANumber) {
-  with_each_setting([&] {
+  with_each_instruction_set([&] {
     at::Tensor gate_up = random({1, 40}, at::kFloat, 1);
     gate_up[0][3] = std::numeric_limits<double>::quiet_NaN();
     gate_up[0][24] = std::numeric_limits<double>::quiet_NaN();

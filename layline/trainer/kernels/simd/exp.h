@@ -20,7 +20,6 @@ struct ExpConstants<float> {
   static constexpr int kMantissaBits = 23;
   static constexpr float kSmallest = -87.33654F;  // the results below have no normal number
   static constexpr float kLargest = 88.37626F;    // 2^127.5
-  static constexpr float kZero = -104.0F;         // rounds to 0
   static constexpr float kInfinite = 89.0F;
   static constexpr int kTerms = 8;  // of Taylor's series up to ln(2) / 2
 };
@@ -34,7 +33,6 @@ struct ExpConstants<double> {
   static constexpr int kMantissaBits = 52;
   static constexpr double kSmallest = -708.396418532264;
   static constexpr double kLargest = 709.0;
-  static constexpr double kZero = -746.0;
   static constexpr double kInfinite = 710.0;
   static constexpr int kTerms = 14;
 };
@@ -82,11 +80,12 @@ Vector<A> series(Vector<A> r) {
 template <typename A>
 Vector<A> exp(Vector<A> x) {
   using C = ExpConstants<A>;
-  const Reduced<A> reduced = reduce<A>(minimum(broadcast(C::kInfinite), maximum(broadcast(C::kZero), x)));
+  const Reduced<A> reduced = reduce<A>(minimum(broadcast(C::kInfinite), x));
+  const Vector<A> sum = series<A>(reduced.r);
   if constexpr (std::is_same_v<A, float>) {
-    return _mm512_maskz_scalef_ps(0xffff, series<A>(reduced.r), reduced.n);
+    return _mm512_maskz_scalef_ps(_mm512_cmp_ps_mask(x, broadcast(C::kSmallest), _CMP_NLT_UQ), sum, reduced.n);
   } else {
-    return _mm512_maskz_scalef_pd(0xff, series<A>(reduced.r), reduced.n);
+    return _mm512_maskz_scalef_pd(_mm512_cmp_pd_mask(x, broadcast(C::kSmallest), _CMP_NLT_UQ), sum, reduced.n);
   }
 }
 #else
