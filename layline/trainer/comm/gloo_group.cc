@@ -1,6 +1,7 @@
 #include "layline/trainer/comm/gloo_group.h"
 
 #include <ATen/core/Tensor.h>
+#include <c10/util/Logging.h>
 #include <fmt/core.h>
 #include <fmt/ranges.h>
 
@@ -8,6 +9,8 @@
 #include <array>
 #include <atomic>
 #include <cassert>
+#include <csignal>
+#include <cstdlib>
 #include <exception>
 #include <future>
 #include <map>
@@ -18,6 +21,7 @@
 #include "layline/trainer/comm/gloo_collectives.h"
 #include "layline/trainer/comm/gloo_mesh.h"
 #include "layline/trainer/comm/task_thread.h"
+#include "layline/trainer/comm/wait_once.h"
 
 namespace layline::trainer::comm {
 
@@ -39,35 +43,6 @@ int64_t fingerprint(const Call& call) {
   }
   mixed *= 0x9E3779B97F4A7C15ULL;
   return static_cast<int64_t>(mixed >> 54) << 1;
-}
-
-template <class Wait>
-class WaitOnce : public Pending {
- public:
-  explicit WaitOnce(Wait wait) : wait_(std::move(wait)), num_exceptions_(std::uncaught_exceptions()) {}
-  WaitOnce(const WaitOnce&) = delete;
-  WaitOnce& operator=(const WaitOnce&) = delete;
-  ~WaitOnce() override {
-    if (is_done_ || std::uncaught_exceptions() > num_exceptions_) return;
-    try {
-      wait_();
-    } catch (const std::exception&) {  // the group's next call throws it again
-    }
-  }
-  void wait() override {
-    if (std::exchange(is_done_, true)) return;
-    wait_();
-  }
-
- private:
-  Wait wait_;
-  int num_exceptions_;
-  bool is_done_ = false;
-};
-
-template <class Wait>
-std::unique_ptr<Pending> pending(Wait wait) {
-  return std::make_unique<WaitOnce<Wait>>(std::move(wait));
 }
 
 // What a group and everything it has started share.
@@ -210,7 +185,7 @@ std::unique_ptr<Pending> GlooGroup::start(Call call) {
       done->set_exception(std::current_exception());
     }
   });
-  return pending([state = state_, call = std::move(call), index, result] {
+  return wait_once([state = state_, call = std::move(call), index, result] {
     state->guard_wait(call, index, [&] { result->get(); });
   });
 }
@@ -237,10 +212,10 @@ std::unique_ptr<Pending> GlooGroup::receive(at::Tensor tensor, int64_t peer, int
   const Call call{Operation::kReceive, tensor, tensor};
   check(call);
   const int64_t tag = next_message_tag(num_received_, call, peer, channel);
-  if (tensor.numel() == 0) return pending([] {});
+  if (tensor.numel() == 0) return wait_once([] {});
   GlooMesh::Transfer transfer;
   state_->guard(call, [&] { transfer = state_->mesh->receive(tensor, state_->world_ranks[peer], tag); });
-  return pending([state = state_, call, transfer] {
+  return wait_once([state = state_, call, transfer] {
     state->guard_wait(call, -1, [&] { state->mesh->wait(transfer, state->mesh->deadline()); });
   });
 }
@@ -253,6 +228,13 @@ void GlooGroup::flush_sends() {
 }
 
 }  // namespace
+
+void prepare_process() {
+  constexpr int kFatal = 3;
+  FLAGS_caffe2_log_level = kFatal;
+  setenv("TORCH_FR_BUFFER_SIZE", "0", /*replace=*/1);
+  std::signal(SIGPIPE, SIG_IGN);
+}
 
 GlooFactory::GlooFactory(const c10::intrusive_ptr<c10d::Store>& store, int64_t rank, int64_t world_size,
                          GlooOptions options)

@@ -13,8 +13,7 @@
 //
 // Ranks should meet in a barrier before they destroy their groups: the connections close with the last of them.
 //
-// With more than one rank in one process the environment must have TORCH_FR_BUFFER_SIZE=0 before the first factory is
-// made: c10d's flight recorder is not safe there. It costs nothing to set it always.
+// A program that uses these groups calls prepare_process() first.
 #pragma once
 
 #include <c10/util/intrusive_ptr.h>
@@ -36,6 +35,12 @@ class Store;
 namespace layline::trainer::comm {
 
 class GlooMesh;
+
+// What Gloo and c10d need of the process, to be called in main before it makes threads: ignores SIGPIPE, which Gloo
+// raises when it writes to a lost rank; turns c10d's flight recorder off (TORCH_FR_BUFFER_SIZE=0 in the environment),
+// which is not safe with several ranks in one process; and silences c10d's warnings and stack traces on standard error,
+// as what matters in them arrives as an error.
+void prepare_process();
 
 struct GlooOptions {
   std::chrono::milliseconds timeout = std::chrono::seconds(300);

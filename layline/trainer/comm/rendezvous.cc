@@ -155,6 +155,7 @@ void RunStore::join() {
   for (int64_t other = 0; other < rendezvous_.world_size; ++other) {
     const std::string size = wait_for("world_size", other);
     if (size != std::to_string(rendezvous_.world_size)) {
+      leave_together("left_join");
       throw InputError(where, fmt::format("rank {} was started with world size {}, rank {} with {}", other, size, rank,
                                           rendezvous_.world_size));
     }
@@ -188,14 +189,14 @@ std::string RunStore::wait_for(const std::string& kind, int64_t rank) {
 
 // Keeps rank 0's store up until all have read what they need from it.
 void RunStore::leave_together(const std::string& kind) {
-  store_->set(fmt::format("{}/{}", kind, rendezvous_.rank), "");
-  if (rendezvous_.rank != 0) return;
-  for (int64_t rank = 0; rank < rendezvous_.world_size; ++rank) {
-    try {
-      store_->wait({fmt::format("{}/{}", kind, rank)}, std::min(rendezvous_.timeout, milliseconds(5000)));
-    } catch (const std::exception&) {
-      return;
+  const auto end = std::chrono::steady_clock::now() + milliseconds(3000);
+  try {
+    store_->set(fmt::format("{}/{}", kind, rendezvous_.rank), "");
+    for (int64_t rank = 0; rendezvous_.rank == 0 && rank < rendezvous_.world_size; ++rank) {
+      const auto left = std::chrono::duration_cast<milliseconds>(end - std::chrono::steady_clock::now());
+      store_->wait({fmt::format("{}/{}", kind, rank)}, std::max(left, milliseconds(1)));
     }
+  } catch (const std::exception&) {  // who does not come any more needs nothing
   }
 }
 
@@ -217,8 +218,8 @@ void RunStore::check_same(const std::map<std::string, std::string>& entries) {
       ++num_more;
     }
   }
-  if (first.empty()) return;
   leave_together(fmt::format("left{}", check));
+  if (first.empty()) return;
   if (num_more > 0) first += fmt::format(" ({} more ranks differ)", num_more);
   throw InputError("the ranks were started differently", first);
 }

@@ -13,34 +13,11 @@
 #include <utility>
 
 #include "layline/trainer/comm/thread_hub.h"
+#include "layline/trainer/comm/wait_once.h"
 
 namespace layline::trainer::comm {
 
 namespace {
-
-template <class Wait>
-class WaitOnce : public Pending {
- public:
-  explicit WaitOnce(Wait wait) : wait_(std::move(wait)), num_exceptions_(std::uncaught_exceptions()) {}
-  WaitOnce(const WaitOnce&) = delete;
-  WaitOnce& operator=(const WaitOnce&) = delete;
-  ~WaitOnce() override {
-    if (is_done_ || std::uncaught_exceptions() > num_exceptions_) return;
-    try {
-      wait_();
-    } catch (const std::exception&) {  // the group's next call throws it again
-    }
-  }
-  void wait() override {
-    if (std::exchange(is_done_, true)) return;
-    wait_();
-  }
-
- private:
-  Wait wait_;
-  int num_exceptions_;
-  bool is_done_ = false;
-};
 
 class ThreadGroup : public Group {
  public:
@@ -80,7 +57,7 @@ class ThreadGroup : public Group {
   std::unique_ptr<Pending> receive(at::Tensor tensor, int64_t peer, int channel) override {
     check_peer(peer, channel);
     auto message = hub_->receive(rank_, peer, channel, std::move(tensor));
-    return pending([hub = hub_, message] { hub->wait(*message, Operation::kReceive); });
+    return wait_once([hub = hub_, message] { hub->wait(*message, Operation::kReceive); });
   }
   void flush_sends() override {
     for (; !sent_.empty(); sent_.pop_front()) hub_->wait(*sent_.front(), Operation::kSend);
@@ -91,12 +68,8 @@ class ThreadGroup : public Group {
     assert(peer >= 0 && peer < size() && peer != rank_);
     assert(channel >= 0 && channel <= 3);
   }
-  template <class Wait>
-  static std::unique_ptr<Pending> pending(Wait wait) {
-    return std::make_unique<WaitOnce<Wait>>(std::move(wait));
-  }
   std::unique_ptr<Pending> start(Call call) {
-    return pending([hub = hub_, meeting = hub_->come(rank_, std::move(call))] { hub->wait(*meeting); });
+    return wait_once([hub = hub_, meeting = hub_->come(rank_, std::move(call))] { hub->wait(*meeting); });
   }
   void meet(Call call) { hub_->wait(*hub_->come(rank_, std::move(call))); }
 
@@ -181,26 +154,29 @@ std::vector<std::unique_ptr<Group>> make_thread_groups(std::string name, int64_t
 void run_as_threads(int64_t size, std::chrono::milliseconds timeout, const std::function<void(GroupFactory&)>& body) {
   ThreadWorld world(size, timeout);
   std::mutex mutex;
-  std::exception_ptr first_error;
-  const auto fail = [&](int64_t rank, const std::string& reason) {
-    const std::lock_guard lock(mutex);
-    if (!first_error) first_error = std::current_exception();
+  std::exception_ptr first_error, first_loss;
+  const auto fail = [&](int64_t rank, const std::string& reason, std::exception_ptr& first) {
     world.abort(rank, reason);
+    const std::lock_guard lock(mutex);
+    if (!first) first = std::current_exception();
   };
   const auto run_rank = [&](int64_t rank) {
     at::set_num_threads(1);
     try {
       body(*world.factory(rank));
+    } catch (const CommError& error) {
+      fail(rank, error.what(), first_loss);
     } catch (const std::exception& error) {
-      fail(rank, error.what());
+      fail(rank, error.what(), first_error);
     } catch (...) {
-      fail(rank, "unknown exception");
+      fail(rank, "unknown exception", first_error);
     }
   };
   std::vector<std::thread> threads;
   for (int64_t rank = 0; rank < size; ++rank) threads.emplace_back(run_rank, rank);
   for (std::thread& thread : threads) thread.join();
   if (first_error) std::rethrow_exception(first_error);
+  if (first_loss) std::rethrow_exception(first_loss);
 }
 
 }  // namespace layline::trainer::comm

@@ -58,7 +58,8 @@ class ThreadWorld {
 };
 
 // Runs body once a rank, each on a thread of its own with one intra-op thread, and returns when all have ended. A rank
-// that ends with an exception aborts the others; the exception of the rank that failed first is thrown again.
+// that ends with an exception aborts the others; the first exception is thrown again, a CommError only if there is no
+// other.
 void run_as_threads(int64_t size, std::chrono::milliseconds timeout, const std::function<void(GroupFactory&)>& body);
 
 }  // namespace layline::trainer::comm

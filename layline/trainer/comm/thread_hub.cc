@@ -33,13 +33,13 @@ std::shared_ptr<ThreadHub::Meeting> ThreadHub::come(int64_t rank, Call call) {
       slot->first_rank = rank;
     }
     meeting = slot;
+    if (meeting->num_came > 0 && !same_collective(meeting->calls[meeting->first_rank], call)) {
+      fail(fmt::format("rank {} called {}, but rank {} called {}", world_ranks_[rank], describe(call),
+                       world_ranks_[meeting->first_rank], describe(meeting->calls[meeting->first_rank])));
+    }
     meeting->calls[rank] = std::move(call);
     meeting->came[rank] = true;
     ++meeting->num_came;
-    if (!same_collective(meeting->calls[meeting->first_rank], meeting->calls[rank])) {
-      fail(fmt::format("rank {} called {}, but rank {} called {}", world_ranks_[rank], describe(meeting->calls[rank]),
-                       world_ranks_[meeting->first_rank], describe(meeting->calls[meeting->first_rank])));
-    }
     if (meeting->num_came < size()) return meeting;
     meetings_.erase(index);
   }

@@ -1,6 +1,8 @@
 // Runs a body once a rank over a kind of group, for tests that hold for every kind.
 #pragma once
 
+#include <c10/util/intrusive_ptr.h>
+
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -8,6 +10,10 @@
 #include <string>
 
 #include "layline/trainer/comm/group_factory.h"
+
+namespace c10d {
+class Store;
+}
 
 namespace layline::trainer::comm {
 
@@ -21,6 +27,9 @@ inline void PrintTo(const Backend& backend, std::ostream* out) { *out << backend
 
 // Ranks as threads, each with a mesh of its own.
 void run_gloo_threads(int64_t size, std::chrono::milliseconds timeout, const RankBody& body);
+
+// For ranks of one process.
+c10::intrusive_ptr<c10d::Store> make_process_store();
 
 double seconds_of(const std::function<void()>& body);
 

@@ -31,8 +31,8 @@ INSTANTIATE_TEST_SUITE_P(Backends, Collectives,
                          testing::Values(Backend{"threads", run_as_threads}, Backend{"gloo", run_gloo_threads}),
                          [](const auto& info) { return info.param.name; });
 
-// Odd, empty, one, a direct and a long one of several segments in every dtype.
-const std::vector<int64_t> kLengths = {0, 1, 3, 37, 1001, 300'001};
+// Empty, one, odd, and one that Gloo's collectives divide.
+const std::vector<int64_t> kLengths = {0, 1, 3, 37, 1001, 20'011};
 
 TEST_P(Collectives, AllReduceIsThePlainSumInRankOrder) {
   on_sizes([](Group& world) {
@@ -40,9 +40,21 @@ TEST_P(Collectives, AllReduceIsThePlainSumInRankOrder) {
       for (const int64_t length : kLengths) {
         at::Tensor tensor = numbers(length, dtype, world.rank());
         world.all_reduce(tensor);
-        EXPECT_TRUE(at::equal(tensor, plain_sum(numbers_of_ranks(world.size(), length, dtype)))) << length;
+        EXPECT_TRUE(at::equal(tensor, expected_sum(world.size(), length, dtype))) << length;
       }
     }
+  });
+}
+
+TEST_P(Collectives, LongTensorsInManySegmentsAreSummedExactly) {
+  on_ranks(3, [](Group& world) {
+    const int64_t num = 3 * 700'001;
+    at::Tensor tensor = numbers(num, at::kFloat, world.rank());
+    at::Tensor part = at::empty({num / 3});
+    world.reduce_scatter(tensor, part);
+    world.all_reduce(tensor);
+    EXPECT_TRUE(at::equal(tensor, expected_sum(3, num, at::kFloat)));
+    EXPECT_TRUE(at::equal(part, tensor.narrow(0, world.rank() * num / 3, num / 3)));
   });
 }
 
@@ -87,10 +99,23 @@ TEST_P(Collectives, ReduceScatterGivesEachRankItsPartOfThePlainSum) {
         const at::Tensor before = input.clone();
         at::Tensor output = at::full({length}, -7.0, at::TensorOptions(dtype));
         world.reduce_scatter(input, output);
-        const at::Tensor sum = plain_sum(numbers_of_ranks(world.size(), length * world.size(), dtype));
+        const at::Tensor sum = expected_sum(world.size(), length * world.size(), dtype);
         EXPECT_TRUE(at::equal(output, sum.narrow(0, world.rank() * length, length))) << length;
         EXPECT_TRUE(at::equal(input, before));
       }
+    }
+  });
+}
+
+TEST_P(Collectives, ReduceScatterWritesIntoItsOwnPartOfTheInputAndLeavesTheRest) {
+  on_sizes([](Group& world) {
+    for (const int64_t length : kLengths) {
+      const at::Tensor input = numbers(length * world.size(), at::kFloat, world.rank());
+      at::Tensor expected = input.clone();
+      const auto own = [&](const at::Tensor& tensor) { return tensor.narrow(0, world.rank() * length, length); };
+      own(expected).copy_(own(expected_sum(world.size(), length * world.size(), at::kFloat)));
+      world.reduce_scatter_async(input, own(input))->wait();
+      EXPECT_TRUE(at::equal(input, expected)) << length;
     }
   });
 }
@@ -139,11 +164,10 @@ TEST_P(Collectives, AsynchronousOnesMayOverlapAndEndInAnyOrder) {
     const auto third = world.all_gather_async(numbers(5, at::kDouble, world.rank(), 3), gathered);
     world.all_reduce(between);
     for (const auto* pending : {&third, &first, &second}) (*pending)->wait();
-    EXPECT_TRUE(at::equal(reduced, plain_sum(numbers_of_ranks(3, 5001, at::kFloat, 1))));
-    EXPECT_TRUE(at::equal(scattered,
-                          plain_sum(numbers_of_ranks(3, 3 * 77, at::kBFloat16, 2)).narrow(0, world.rank() * 77, 77)));
+    EXPECT_TRUE(at::equal(reduced, expected_sum(3, 5001, at::kFloat, 1)));
+    EXPECT_TRUE(at::equal(scattered, expected_sum(3, 3 * 77, at::kBFloat16, 2).narrow(0, world.rank() * 77, 77)));
     EXPECT_TRUE(at::equal(gathered, at::cat(numbers_of_ranks(3, 5, at::kDouble, 3))));
-    EXPECT_TRUE(at::equal(between, plain_sum(numbers_of_ranks(3, 9, at::kFloat, 4))));
+    EXPECT_TRUE(at::equal(between, expected_sum(3, 9, at::kFloat, 4)));
   });
 }
 
@@ -151,7 +175,7 @@ TEST_P(Collectives, APendingThatIsDroppedHasWaited) {
   on_ranks(2, [](Group& world) {
     at::Tensor tensor = numbers(1001, at::kFloat, world.rank());
     world.all_reduce_async(tensor);
-    EXPECT_TRUE(at::equal(tensor, plain_sum(numbers_of_ranks(2, 1001, at::kFloat))));
+    EXPECT_TRUE(at::equal(tensor, expected_sum(2, 1001, at::kFloat)));
   });
 }
 

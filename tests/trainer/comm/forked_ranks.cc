@@ -23,7 +23,6 @@ double now_seconds() {
 
 [[noreturn]] void run_child(int pipe, const std::function<std::string()>& body) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
-  setenv("TORCH_CPP_LOG_LEVEL", "FATAL", 1);
   at::set_num_threads(1);
   std::string text;
   int status = 0;

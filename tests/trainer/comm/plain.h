@@ -4,6 +4,9 @@
 #include <ATen/ATen.h>
 
 #include <cstdint>
+#include <map>
+#include <mutex>
+#include <tuple>
 #include <vector>
 
 namespace layline::trainer::comm {
@@ -38,6 +41,16 @@ inline at::Tensor plain_sum(const std::vector<at::Tensor>& parts) {
   if (parts[0].scalar_type() == at::kDouble) return plain_sum_as<double, double>(parts);
   if (parts[0].scalar_type() == at::kFloat) return plain_sum_as<float, float>(parts);
   return plain_sum_as<at::BFloat16, float>(parts);
+}
+
+// The sum of numbers() over all ranks; ranks that ask for the same one share it.
+inline at::Tensor expected_sum(int64_t size, int64_t num, at::ScalarType dtype, int64_t seed = 0) {
+  static std::mutex mutex;
+  static std::map<std::tuple<int64_t, int64_t, at::ScalarType, int64_t>, at::Tensor> sums;
+  const std::lock_guard lock(mutex);
+  at::Tensor& sum = sums[{size, num, dtype, seed}];
+  if (!sum.defined()) sum = plain_sum(numbers_of_ranks(size, num, dtype, seed));
+  return sum;
 }
 
 }  // namespace layline::trainer::comm

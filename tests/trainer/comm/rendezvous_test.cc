@@ -112,8 +112,9 @@ TEST(RunStore, ARankThatDoesNotComeIsNamed) {
 
 TEST(RunStore, WorldSizesThatDifferAreNamed) {
   const auto messages =
-      messages_of_ranks(2, [](int64_t rank, int port) { RunStore store(meeting(rank, rank + 1, port, 500ms)); });
-  EXPECT_THAT(messages[1], HasSubstr("rank 0 was started with world size 1, rank 1 with 2"));
+      messages_of_ranks(2, [](int64_t rank, int port) { RunStore store(meeting(rank, rank + 2, port)); });
+  EXPECT_THAT(messages[0], HasSubstr("rank 1 was started with world size 3, rank 0 with 2"));
+  EXPECT_THAT(messages[1], HasSubstr("rank 0 was started with world size 2, rank 1 with 3"));
 }
 
 TEST(RunStore, ARankGivenTwiceIsNamed) {

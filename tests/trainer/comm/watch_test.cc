@@ -76,60 +76,53 @@ TEST(Watch, RanksThatEndWellAreLeftAlone) {
   for (int64_t rank = 0; rank < 3; ++rank) EXPECT_EQ(ranks.wait(rank).text, "well");
 }
 
-TEST(Watch, ARanksOwnErrorIsWhatAllOthersGiveAsTheReason) {
-  for (const int64_t culprit : {0, 2}) {
-    ForkedRanks ranks(3, [&](int64_t rank, int port) {
-      return run_rank(rank, 3, port, {}, [&](GlooFactory& factory) {
-        if (rank == culprit) {
-          std::this_thread::sleep_for(200ms);
-          throw std::runtime_error("out of memory");
-        }
-        train(factory);
-      });
+class LostRank : public testing::TestWithParam<int64_t> {};
+
+INSTANTIATE_TEST_SUITE_P(Watch, LostRank, testing::Values(0, 2),
+                         [](const auto& info) { return "Rank" + std::to_string(info.param); });
+
+TEST_P(LostRank, OwnErrorIsWhatAllOthersGiveAsTheReason) {
+  ForkedRanks ranks(3, [](int64_t rank, int port) {
+    return run_rank(rank, 3, port, {}, [&](GlooFactory& factory) {
+      if (rank == GetParam()) {
+        std::this_thread::sleep_for(200ms);
+        throw std::runtime_error("out of memory");
+      }
+      train(factory);
     });
-    const std::string reason = "rank " + std::to_string(culprit) + ": out of memory";
-    for (int64_t rank = 0; rank < 3; ++rank) {
-      const auto outcome = ranks.wait(rank);
-      EXPECT_EQ(outcome.text, (rank == culprit ? "own: " : "") + reason);
-      EXPECT_LT(outcome.seconds, 5.0);
-    }
+  });
+  const std::string reason = "rank " + std::to_string(GetParam()) + ": out of memory";
+  for (int64_t rank = 0; rank < 3; ++rank) {
+    const auto outcome = ranks.wait(rank);
+    EXPECT_EQ(outcome.text, (rank == GetParam() ? "own: " : "") + reason);
+    EXPECT_LT(outcome.seconds, 5.0);
   }
 }
 
-TEST(Watch, AKilledRankIsNamedByAllOthersWithinSeconds) {
-  for (const int64_t victim : {0, 1}) {
-    ForkedRanks ranks(3, [&](int64_t rank, int port) { return run_rank(rank, 3, port, {}, train); });
-    std::this_thread::sleep_for(700ms);
-    ranks.signal(victim, SIGKILL);
-    int num_printing = 0;
-    for (int64_t rank = 0; rank < 3; ++rank) {
-      if (rank == victim) continue;
-      const auto outcome = ranks.wait(rank);
-      EXPECT_TRUE(outcome.exited);
-      EXPECT_THAT(outcome.text, HasSubstr("rank " + std::to_string(victim))) << rank;
-      EXPECT_THAT(outcome.text, HasSubstr("closed")) << rank;
-      EXPECT_LT(outcome.seconds, 4.0);
-      num_printing += outcome.text.starts_with("own: ");
-    }
-    EXPECT_EQ(num_printing, 1);
+// Signals the lost rank and expects all others to give a reason with these words, one of them as its own.
+void expect_named(ForkedRanks& ranks, int64_t victim, int signal, const std::string& words) {
+  std::this_thread::sleep_for(600ms);
+  ranks.signal(victim, signal);
+  int num_printing = 0;
+  for (int64_t rank = 0; rank < 3; ++rank) {
+    if (rank == victim) continue;
+    const auto outcome = ranks.wait(rank);
+    EXPECT_TRUE(outcome.exited);
+    EXPECT_THAT(outcome.text, AllOf(HasSubstr("rank " + std::to_string(victim)), HasSubstr(words))) << rank;
+    EXPECT_LT(outcome.seconds, 5.0);
+    num_printing += outcome.text.starts_with("own: ");
   }
+  EXPECT_EQ(num_printing, 1);
 }
 
-TEST(Watch, AStoppedRankIsNamedByAllOthers) {
-  for (const int64_t victim : {0, 2}) {
-    ForkedRanks ranks(3, [&](int64_t rank, int port) { return run_rank(rank, 3, port, {.stale = 800ms}, train); });
-    std::this_thread::sleep_for(700ms);
-    ranks.signal(victim, SIGSTOP);
-    int num_printing = 0;
-    for (int64_t rank = 0; rank < 3; ++rank) {
-      if (rank == victim) continue;
-      const auto outcome = ranks.wait(rank, 10);
-      EXPECT_TRUE(outcome.exited);
-      EXPECT_THAT(outcome.text, HasSubstr("rank " + std::to_string(victim) + ": no sign of life")) << rank;
-      num_printing += outcome.text.starts_with("own: ");
-    }
-    EXPECT_EQ(num_printing, 1);
-  }
+TEST_P(LostRank, KilledIsNamedByAllOthersWithinSeconds) {
+  ForkedRanks ranks(3, [](int64_t rank, int port) { return run_rank(rank, 3, port, {}, train); });
+  expect_named(ranks, GetParam(), SIGKILL, "closed");
+}
+
+TEST_P(LostRank, StoppedIsNamedByAllOthers) {
+  ForkedRanks ranks(3, [](int64_t rank, int port) { return run_rank(rank, 3, port, {.stale = 800ms}, train); });
+  expect_named(ranks, GetParam(), SIGSTOP, "no sign of life");
 }
 
 TEST(Watch, ARankThatComputesForEverIsNamedAfterTheWaitLimit) {
