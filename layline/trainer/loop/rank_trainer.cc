@@ -236,6 +236,14 @@ double RankTrainer::evaluate(const std::vector<data::MicroBatch>& micro_batches)
   return s.total_loss(s.executor->run_forward());
 }
 
+at::Tensor RankTrainer::logits(const at::Tensor& tokens_BS) {
+  State& s = *state_;
+  assert(s.job.layout.pp == 1);
+  model::Stage::Input input;
+  input.tokens_SB = tokens_BS.t();
+  return s.chunks[0]->stage().logits(input, s.context).transpose(0, 1);
+}
+
 void RankTrainer::for_each_gradient(
     const std::function<void(const model::Parameter&, int64_t offset, const at::Tensor&)>& visit) const {
   const State& s = *state_;

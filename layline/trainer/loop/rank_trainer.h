@@ -65,6 +65,9 @@ class RankTrainer {
   // The mean loss of the micro-batches of all replicas, without training.
   double evaluate(const std::vector<data::MicroBatch>& micro_batches);
 
+  // Of a model that is on one pipeline rank (pp 1): [B, S, V of this tp rank, with padding], for tokens_BS of B = mb.
+  at::Tensor logits(const at::Tensor& tokens_BS);
+
   // The summed gradients of the last step before clipping that this rank has: of each part of a parameter from element
   // `offset` of its flat local weight on.
   void for_each_gradient(

@@ -30,7 +30,7 @@ struct PendingSum {
 
 PendingSum start_sum(const at::Tensor& partial, Context& context) {
   if (context.tp_size() == 1) return {partial, nullptr};
-  if (mutated(Mutation::kSkipColumnInputSum)) return {reduce_to_sequence_part(partial, context), nullptr};
+  if (mutated(Mutation::kSkipColumnInputSum) && !context.shards_sequence()) return {partial, nullptr};
   if (!context.shards_sequence()) return {partial, context.tp->all_reduce_async(partial)};
   const at::Tensor part = at::empty(with_dim0(partial, partial.size(0) / context.tp_size()), partial.options());
   return {part, context.tp->reduce_scatter_async(partial, part)};
