@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "layline/base/error.h"
+#include "layline/trainer/formats/open_tokens.h"
 
 namespace layline::trainer::config {
 namespace {
@@ -65,10 +66,19 @@ void check_weights(const RunConfig& config) {
   fail(config, "load", fmt::format("\"{}\" has no .safetensors file", config.load));
 }
 
+// Whether it is a text file; an indexed data set has its tokens in a file of another name.
+bool is_text(const RunConfig& config, const char* key, const DataSource& source) {
+  try {
+    return formats::open_tokens(source.path)->path() == source.path && !source.path.ends_with(".bin");
+  } catch (const base::InputError& error) {
+    fail(config, key, error.what());
+  }
+}
+
 void check_sources(const RunConfig& config, const char* key, const std::vector<DataSource>& sources) {
   const bool bytes = config.data.tokenizer == "bytes";
   for (const DataSource& source : sources) {
-    if (is_indexed(source, fmt::format("{}: $.{}", config.where, key)) || bytes) continue;
+    if (!is_text(config, key, source) || bytes) continue;
     fail(config, "data.tokenizer",
          fmt::format("found \"{}\", but text is only read as \"bytes\" by this build; tokenize \"{}\" to .bin and .idx",
                      config.data.tokenizer, source.path));
@@ -76,19 +86,6 @@ void check_sources(const RunConfig& config, const char* key, const std::vector<D
 }
 
 }  // namespace
-
-bool is_indexed(const DataSource& source, const std::string& what) {
-  const std::string& path = source.path;
-  if (is_file(path) && !path.ends_with(".bin") && !path.ends_with(".idx")) return false;
-  const bool has_bin = is_file(path + ".bin"), has_idx = is_file(path + ".idx");
-  if (has_bin && has_idx) return true;
-  std::string found = "no such file, and no such prefix of .bin and .idx";
-  if (has_bin) found = fmt::format("{}.bin is there, but {}.idx is not", path, path);
-  if (has_idx) found = fmt::format("{}.idx is there, but {}.bin is not", path, path);
-  if (is_file(path)) found = "is half of an indexed data set: give the prefix, without .bin or .idx";
-  if (is_folder(path)) found = "is a folder";
-  throw base::InputError(what, fmt::format("\"{}\": {}; want a text file or the prefix of .bin and .idx", path, found));
-}
 
 void check_build(const RunConfig& config) {
   if (config.device == Device::kCuda) fail(config, "device", "this build has no CUDA support; want \"cpu\"");

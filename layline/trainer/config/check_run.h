@@ -10,14 +10,11 @@ namespace layline::trainer::config {
 // the Llama kind.
 void check_build(const RunConfig& config);
 
-// Throws base::InputError for data or weights that are not there, and for output in folders that are not there.
+// Throws base::InputError for data or weights that are not there or damaged, and for output in folders that are not
+// there.
 void check_files(const RunConfig& config);
 
 // Both.
 void check_run(const RunConfig& config);
-
-// Whether the source is the prefix of an existing .bin and .idx; otherwise it is a text file. A file of the very name
-// comes first. Throws base::InputError when neither is there; `what` names the source: "$.data.train".
-bool is_indexed(const DataSource& source, const std::string& what);
 
 }  // namespace layline::trainer::config

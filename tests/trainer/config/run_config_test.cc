@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
 
 #include <nlohmann/json.hpp>
 
@@ -269,6 +270,24 @@ TEST(Overrides, MistakesAreThoseOfTheFlag) {
 TEST(Overrides, AreNotBlamedForTheFilesMistakes) {
   const std::string text = with(kSmallest, R"("steps": 200)", R"("steps": 200, "seed": "x")");
   EXPECT_THAT(error_of([&] { parse(text, {"steps=3", "see=1"}); }), StartsWith("run.json: $.seed: "));
+}
+
+// Texts with pieces changed, lost, or put in: they parse or are an InputError, never anything else.
+RC_GTEST_PROP(RunConfig, DamagedTextsParseOrAreAnInputError, ()) {
+  std::string text = kFullest;
+  const int num_changes = *rc::gen::inRange(1, 4);
+  for (int i = 0; i < num_changes; ++i) {
+    const size_t at = *rc::gen::inRange<size_t>(0, text.size());
+    const std::string piece = *rc::gen::element<std::string>("", "0", "-", "1e9", "9", "\"", "{", "}", "[", "]", ",",
+                                                             ":", "null", "true", "e400", ".5");
+    text.replace(at, *rc::gen::inRange<size_t>(0, 3), piece);
+  }
+  try {
+    const std::string written = to_json(parse(text));
+    RC_ASSERT(to_json(parse(written)) == written);
+  } catch (const base::InputError& error) {
+    RC_ASSERT(std::string_view(error.what()).starts_with("run.json: "));
+  }
 }
 
 }  // namespace
