@@ -51,8 +51,8 @@ class Group {
   virtual void all_reduce_max(at::Tensor tensor) = 0;
   virtual std::unique_ptr<Pending> all_reduce_async(at::Tensor tensor) = 0;
 
-  // input: size() · n elements; output: the sum of this rank's n, elements [rank · n, (rank + 1) · n). Output may not
-  // overlap the input.
+  // input: size() · n elements; output: the sum of this rank's n, elements [rank · n, (rank + 1) · n). The output may
+  // be that part of the input itself; otherwise it may not overlap the input.
   virtual void reduce_scatter(at::Tensor input, at::Tensor output) = 0;
   virtual std::unique_ptr<Pending> reduce_scatter_async(at::Tensor input, at::Tensor output) = 0;
 

@@ -1,5 +1,10 @@
 // AdamW over a rank's share of the weights: with ZeRO-1 (Rajbhandari et al. 2020) each data-parallel replica keeps and
-// updates 1/dp of every bucket and gathers the rest, with ZeRO-0 all of it.
+// updates 1/dp of every bucket and gathers the rest, with ZeRO-0 all of it. Moments are fp32 (fp64 in fp64 runs); bf16
+// weights have an fp32 master copy, fp32 and fp64 weights are their own.
+//
+//   ShardedAdamW adamw(buffers, dp, zero, options);
+//   … weights are drawn, or loaded …   adamw.weights_changed();
+//   adamw.step(reducer, {step, rate, clip_factor(norm, options.clip)});
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -12,6 +17,7 @@
 #include "layline/trainer/optimizer/flat_buffers.h"
 #include "layline/trainer/optimizer/gradient_reducer.h"
 #include "layline/trainer/optimizer/learning_rate.h"
+#include "layline/trainer/optimizer/segments.h"
 
 namespace layline::trainer::optimizer {
 
@@ -23,16 +29,17 @@ struct UpdateStep {
 
 class ShardedAdamW {
  public:
-  // Buffers, dp and the options' values are kept. bf16 weights get an fp32 master copy; others are their own.
+  // Buffers and dp outlive it. Moments are zero.
   ShardedAdamW(FlatBuffers& buffers, comm::Group& dp, int zero, const OptimizerOptions& options);
 
-  // After somebody wrote the weights: takes the master copy from them.
+  // After somebody wrote the weights of all replicas: takes the master copy from them.
   void weights_changed();
 
-  // Updates this rank's share from the reduced gradients and gathers the others' shares.
+  // Updates this rank's share from the reduced gradients and, with ZeRO-1, gathers the others' shares: a bucket travels
+  // while the next one is updated. Decay acts where Parameter::decays. Every rank of dp calls it.
   void step(const GradientReducer& reducer, const UpdateStep& update);
 
-  // What this rank keeps, part of a parameter by part: for checkpoints.
+  // What this rank keeps, part of a parameter by part, as views that may be written: for checkpoints.
   struct State {
     model::Parameter* parameter = nullptr;
     int64_t offset = 0;  // element of the flat local parameter
@@ -40,19 +47,20 @@ class ShardedAdamW {
   };
   void for_each_state(const std::function<void(const State&)>& visit) const;
 
+  // After masters were written through for_each_state: rounds them into the weights and, with ZeRO-1, gathers the
+  // others'. Every rank of dp calls it.
+  void masters_changed();
+
  private:
-  // Neighbours in a share that are treated alike: one kernel call.
-  struct Run {
-    int64_t first = 0, length = 0;  // of the share
-    bool decays = false;
-  };
   struct Share {
     at::Tensor weights;  // a view of the bucket
     at::Tensor master, exp_avg, exp_avg_sq;
-    int64_t offset = 0;  // in the bucket
-    std::vector<Run> runs;
+    int64_t offset = 0;           // in the bucket
+    std::vector<Run<bool>> runs;  // with and without decay: a kernel call each
+    bool is_own_master() const { return master.is_same(weights); }
   };
   void update(const Share& share, const at::Tensor& gradients, const UpdateStep& step) const;
+  void gather_after(const std::function<void(size_t)>& write_share);
 
   FlatBuffers& buffers_;
   comm::Group& dp_;
