@@ -15,7 +15,7 @@ MegatronIndex read_index(const std::string& path, const MappedFile& bin) {
 template <typename Token>
 void widen(const std::byte* tokens, std::span<int64_t> out) {
   for (size_t i = 0; i < out.size(); ++i) {
-    out[i] = static_cast<int64_t>(load_value<Token>(tokens, static_cast<int64_t>(i)));
+    out[i] = +load_value<Token>(tokens, static_cast<int64_t>(i));
   }
 }
 

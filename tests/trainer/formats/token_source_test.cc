@@ -40,7 +40,7 @@ class Tokens : public testing::Test {
 
 template <typename Token>
 void check_type(const TemporaryFolder& folder, uint8_t code) {
-  const int64_t lowest = std::numeric_limits<Token>::min(), largest = std::numeric_limits<Token>::max();
+  const int64_t lowest = +std::numeric_limits<Token>::min(), largest = +std::numeric_limits<Token>::max();
   const std::vector<int64_t> tokens = {0, 1, largest, 7, largest - 1, lowest};
   folder.write("t.bin", bytes_of_all<Token>(tokens));
   folder.write("t.idx", IndexFile(code, sizeof(Token), {1, 0, 4, 1, 0}).bytes());
