@@ -13,6 +13,7 @@
 #include "apps/layline_train/environment.h"
 #include "apps/layline_train/interrupt.h"
 #include "apps/layline_train/observers.h"
+#include "apps/layline_train/paced_observer.h"
 #include "layline/base/error.h"
 #include "layline/trainer/config/check_run.h"
 #include "layline/trainer/loop/train.h"
@@ -26,6 +27,7 @@ namespace loop = layline::trainer::loop;
 struct Flags {
   std::string run;
   std::vector<std::string> overrides;
+  bool steps_on_stdin = false;
 };
 
 // The exit code of a command line that asks for help, else none.
@@ -35,6 +37,7 @@ std::optional<int> parse(int argc, char** argv, Flags& flags) {
   command.add_option("--set", flags.overrides, "KEY=VALUE, such as optimizer.learning_rate=1e-4")
       ->expected(1)
       ->take_all();
+  command.add_flag("--step-on-stdin", flags.steps_on_stdin)->group("");  // of bench/trainer_vs_pytorch.py
   command.footer(
       "Started by `layline train`, torchrun, srun or mpirun, once for each rank. Example: torchrun --no-python "
       "--nproc-per-node 4 layline-train run.json");
@@ -65,7 +68,8 @@ int run(int argc, char** argv) {
   if (const std::optional<int> code = parse(argc, argv, flags)) return *code;
   const loop::Launch launch = app::find_launch(app::variable);
   const config::RunConfig run = read_run(flags, launch);
-  const std::unique_ptr<loop::Observer> observer = app::make_observer(run, launch);
+  const std::unique_ptr<loop::Observer> observer =
+      flags.steps_on_stdin ? std::make_unique<app::PacedObserver>() : app::make_observer(run, launch);
   app::install_signal_handlers();
   loop::train(run, launch, *observer);
   constexpr int kSignalled = 128;

@@ -131,6 +131,7 @@ class Run {
     const Clock::time_point start = Clock::now();
     bool stops = false;
     for (int64_t step = 1; step <= config_.steps && !stops; ++step) {
+      observer_.before_step();
       StepRecord record = one_step(step);
       const bool wants_stop =
           observer_.wants_stop() || (config_.stop_after_seconds && seconds_since(start) > *config_.stop_after_seconds);

@@ -34,6 +34,8 @@ class Observer {
 
   // Once before the first step: what is trained, how and on what. A few lines, each with its end.
   virtual void on_banner(const std::string& text) = 0;
+  // On every rank, before its clock starts for a step.
+  virtual void before_step() {}
   // After each step, on rank 0 only.
   virtual void on_step(const StepRecord& record) = 0;
   // One line, without its end, that the user should see now.

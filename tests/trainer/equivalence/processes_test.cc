@@ -1,4 +1,5 @@
 // The comparison again with ranks as real processes over TCP.
+#include <ATen/Parallel.h>
 #include <gtest/gtest.h>
 
 #include <chrono>
