@@ -9,7 +9,6 @@
 namespace layline::trainer::kernels {
 namespace {
 
-using simd::AttentionKernels;
 using simd::HeadRows;
 
 // [B, S, heads, D] with contiguous D, as rows of one head.
@@ -62,20 +61,20 @@ AttentionOutput attention_flash(const at::Tensor& q_BSND, const at::Tensor& k_BS
   if (q_BSND.is_meta()) return output;
   visit_element_type(q_BSND.scalar_type(), [&]<typename T>(ElementType<T>) {
     using A = simd::Arithmetic<T>;
-    const auto run = kernels<AttentionKernels<T>>();
+    const auto run = kernels<simd::AttentionForwardKernels<T>>();
     const int64_t num_blocks = (shape.sequence_length + run.block_size - 1) / run.block_size;
     const int64_t num_all_heads = q_BSND.size(0) * num_heads;
     parallel_workers(num_blocks * num_all_heads, [&](const std::function<int64_t()>& next_task) {
-      const at::Tensor scratch = scratch_tensor(run.forward_scratch(shape), statistics);
+      const at::Tensor scratch = scratch_tensor(run.scratch_size(shape), statistics);
       for (int64_t task = next_task(); task >= 0; task = next_task()) {
         const int64_t block = num_blocks - 1 - task / num_all_heads;  // those with most keys come first
         const int64_t batch = task % num_all_heads / num_heads;
         const int64_t head = task % num_heads;
-        run.forward_block(shape, block, rows_of_head<const T>(q_BSND, batch, head),
-                          rows_of_head<const T>(k_BSKD, batch, head / heads_per_group),
-                          rows_of_head<const T>(v_BSKD, batch, head / heads_per_group),
-                          rows_of_head<T>(output.out_BSND, batch, head),
-                          data<A>(output.saved) + (batch * num_heads + head) * shape.sequence_length, data<A>(scratch));
+        run.block(shape, block, rows_of_head<const T>(q_BSND, batch, head),
+                  rows_of_head<const T>(k_BSKD, batch, head / heads_per_group),
+                  rows_of_head<const T>(v_BSKD, batch, head / heads_per_group),
+                  rows_of_head<T>(output.out_BSND, batch, head),
+                  data<A>(output.saved) + (batch * num_heads + head) * shape.sequence_length, data<A>(scratch));
       }
     });
   });
@@ -98,29 +97,29 @@ AttentionGradients attention_flash_backward(const at::Tensor& dout_BSND, const a
   if (q_BSND.is_meta()) return gradients;
   visit_element_type(q_BSND.scalar_type(), [&]<typename T>(ElementType<T>) {
     using A = simd::Arithmetic<T>;
-    const auto run = kernels<AttentionKernels<T>>();
+    const auto run = kernels<simd::AttentionBackwardKernels<T>>();
     parallel_workers(q_BSND.size(0) * num_kv_heads, [&](const std::function<int64_t()>& next_task) {
-      const at::Tensor scratch = scratch_tensor(run.backward_scratch(shape), arithmetic_type(q_BSND));
+      const at::Tensor scratch = scratch_tensor(run.scratch_size(shape), arithmetic_type(q_BSND));
       for (int64_t task = next_task(); task >= 0; task = next_task()) {
         const int64_t batch = task / num_kv_heads;
         const int64_t group = task % num_kv_heads;
         const int64_t head = group * heads_per_group;
-        run.backward_group(shape,
-                           {.num_heads = heads_per_group,
-                            .q = rows_of_head<const T>(q_BSND, batch, head),
-                            .k = rows_of_head<const T>(k_BSKD, batch, group),
-                            .v = rows_of_head<const T>(v_BSKD, batch, group),
-                            .out = rows_of_head<const T>(out_BSND, batch, head),
-                            .dout = rows_of_head<const T>(dout_BSND, batch, head),
-                            .q_head_stride = q_BSND.stride(2),
-                            .out_head_stride = out_BSND.stride(2),
-                            .dout_head_stride = dout_BSND.stride(2),
-                            .dq_head_stride = gradients.dq_BSND.stride(2),
-                            .lse = data<A>(lse_BNS) + (batch * q_BSND.size(2) + head) * shape.sequence_length,
-                            .dq = rows_of_head<T>(gradients.dq_BSND, batch, head),
-                            .dk = rows_of_head<T>(gradients.dk_BSKD, batch, group),
-                            .dv = rows_of_head<T>(gradients.dv_BSKD, batch, group)},
-                           data<A>(scratch));
+        run.group(shape,
+                  {.num_heads = heads_per_group,
+                   .q = rows_of_head<const T>(q_BSND, batch, head),
+                   .k = rows_of_head<const T>(k_BSKD, batch, group),
+                   .v = rows_of_head<const T>(v_BSKD, batch, group),
+                   .out = rows_of_head<const T>(out_BSND, batch, head),
+                   .dout = rows_of_head<const T>(dout_BSND, batch, head),
+                   .q_head_stride = q_BSND.stride(2),
+                   .out_head_stride = out_BSND.stride(2),
+                   .dout_head_stride = dout_BSND.stride(2),
+                   .dq_head_stride = gradients.dq_BSND.stride(2),
+                   .lse = data<A>(lse_BNS) + (batch * q_BSND.size(2) + head) * shape.sequence_length,
+                   .dq = rows_of_head<T>(gradients.dq_BSND, batch, head),
+                   .dk = rows_of_head<T>(gradients.dk_BSKD, batch, group),
+                   .dv = rows_of_head<T>(gradients.dv_BSKD, batch, group)},
+                  data<A>(scratch));
       }
     });
   });

@@ -14,6 +14,8 @@ template <typename Kernels>
 Kernels kernels() {
   switch (instruction_set()) {
 #ifdef __x86_64__
+    case InstructionSet::kAvx512Bf16:
+      return simd::kernels_of<Kernels, InstructionSet::kAvx512Bf16>();
     case InstructionSet::kAvx512:
       return simd::kernels_of<Kernels, InstructionSet::kAvx512>();
     case InstructionSet::kAvx2:

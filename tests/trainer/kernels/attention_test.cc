@@ -101,6 +101,25 @@ TEST(FlashAttention, SavesTheLogarithmOfTheSumOfExponentials) {
   }
 }
 
+// Scratch memory is reused: what others left there must not matter.
+TEST(FlashAttention, ReadsOnlyWhatItWrote) {
+  for (const at::ScalarType dtype : kElementTypes) {
+    const Inputs in = make_inputs({1, 37, 2, 1, 10}, dtype);
+    const Reference expected = differentiate({in.q, in.k, in.v}, in.dout, reference_attention);
+    with_each_instruction_set([&] {
+      for (int64_t size = 1024; size <= 1 << 18; size *= 2) {
+        at::full({size}, std::numeric_limits<double>::quiet_NaN(), at::kFloat);
+      }
+      const AttentionOutput output = attention_flash(in.q, in.k, in.v);
+      expect_close(output.out_BSND, expected.value);
+      const AttentionGradients g = attention_flash_backward(in.dout, in.q, in.k, in.v, output.out_BSND, output.saved);
+      expect_close(g.dq_BSND, expected.gradients[0]);
+      expect_close(g.dk_BSKD, expected.gradients[1]);
+      expect_close(g.dv_BSKD, expected.gradients[2]);
+    });
+  }
+}
+
 TEST(Attention, LooksAtNothingInTheFuture) {
   for (const bool flash : {true, false}) {
     for (const at::ScalarType dtype : {at::kBFloat16, at::kFloat}) {

@@ -19,7 +19,8 @@ inline const at::ScalarType kElementTypes[] = {at::kBFloat16, at::kFloat, at::kD
 
 inline std::vector<InstructionSet> supported_sets() {
   std::vector<InstructionSet> sets;
-  for (const InstructionSet set : {InstructionSet::kDefault, InstructionSet::kAvx2, InstructionSet::kAvx512}) {
+  for (const InstructionSet set :
+       {InstructionSet::kDefault, InstructionSet::kAvx2, InstructionSet::kAvx512, InstructionSet::kAvx512Bf16}) {
     if (is_supported(set)) sets.push_back(set);
   }
   return sets;

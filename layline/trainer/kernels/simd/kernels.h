@@ -104,29 +104,35 @@ struct HeadShape {
   double scale;
 };
 
+// scratch: scratch_size(shape) elements, 64-byte aligned.
 template <typename T>
-struct AttentionKernels {
+struct AttentionForwardKernels {
   using A = Arithmetic<T>;
 
   // Queries are processed in blocks of this many; the last one may be shorter.
   int64_t block_size;
 
-  // scratch: forward_scratch(shape) elements, 64-byte aligned. lse: one a position.
-  int64_t (*forward_scratch)(const HeadShape& shape);
-  void (*forward_block)(const HeadShape& shape, int64_t block, HeadRows<const T> q, HeadRows<const T> k,
-                        HeadRows<const T> v, HeadRows<T> out, A* lse, A* scratch);
+  int64_t (*scratch_size)(const HeadShape& shape);
+  // lse: one a position.
+  void (*block)(const HeadShape& shape, int64_t block, HeadRows<const T> q, HeadRows<const T> k, HeadRows<const T> v,
+                HeadRows<T> out, A* lse, A* scratch);
+};
 
-  // The gradients of one key-value head and the num_heads query heads that read it, which are head_stride elements
-  // apart in their tensors and sequence_length apart in lse.
-  struct Backward {
+template <typename T>
+struct AttentionBackwardKernels {
+  using A = Arithmetic<T>;
+
+  // One key-value head and the num_heads query heads that read it, which are head_stride elements apart in their
+  // tensors and sequence_length apart in lse.
+  struct Heads {
     int64_t num_heads;
     HeadRows<const T> q, k, v, out, dout;
     int64_t q_head_stride, out_head_stride, dout_head_stride, dq_head_stride;
     const A* lse;
     HeadRows<T> dq, dk, dv;
   };
-  int64_t (*backward_scratch)(const HeadShape& shape);
-  void (*backward_group)(const HeadShape& shape, const Backward& heads, A* scratch);
+  int64_t (*scratch_size)(const HeadShape& shape);
+  void (*group)(const HeadShape& shape, const Heads& heads, A* scratch);
 };
 
 // One definition for each family, element type and instruction set, in the family's file.

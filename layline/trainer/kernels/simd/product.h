@@ -1,7 +1,7 @@
 // Products of small matrices that lie in the cache, in registers.
 #pragma once
 
-#include "layline/trainer/kernels/simd/vector.h"
+#include "layline/trainer/kernels/simd/operand.h"
 
 namespace layline::trainer::kernels::simd {
 namespace {
@@ -10,24 +10,27 @@ namespace {
 constexpr int kTileRows = 4;
 constexpr int kTileVectors = kVectorBytes == 64 ? 4 : 2;
 
-// A matrix of which each element is multiplied with a row of the other one. Element (row, k) is at
+// A matrix of which each operand is multiplied with a row of the other one. Operand (row, k) is at
 // data[row · row_stride + k · depth_stride], so that one laid out either way does.
-template <typename A>
+template <typename Operand>
 struct Left {
-  const A* data;
+  const Operand* data;
   int64_t row_stride;
   int64_t depth_stride;
 };
 
 // Rows of whole vectors.
-template <typename A>
+template <typename Element>
 struct Rows {
-  A* data;
+  Element* data;
   int64_t stride;
 };
 
-template <typename A, int num_vectors, bool accumulate>
-void multiply_tile(Left<A> left, Rows<const A> right, int64_t depth, Rows<A> result) {
+template <typename Operands, int num_vectors, bool accumulate>
+void multiply_tile(Left<typename Operands::Operand> left, Rows<const typename Operands::Operand> right, int64_t depth,
+                   Rows<typename Operands::A> result) {
+  using A = typename Operands::A;
+  using Operand = typename Operands::Operand;
   Vector<A> sums[kTileRows][num_vectors] = {};
   if constexpr (accumulate) {
 #pragma GCC unroll 4
@@ -36,17 +39,17 @@ void multiply_tile(Left<A> left, Rows<const A> right, int64_t depth, Rows<A> res
       for (int v = 0; v < num_vectors; ++v) sums[row][v] = load<A>(result.data + row * result.stride + v * kLanes<A>);
     }
   }
-  const A* a = left.data;
-  const A* b = right.data;
+  const Operand* a = left.data;
+  const Operand* b = right.data;
   for (int64_t k = 0; k < depth; ++k, a += left.depth_stride, b += right.stride) {
-    Vector<A> values[num_vectors];
+    Vector<Operand> values[num_vectors];
 #pragma GCC unroll 4
-    for (int v = 0; v < num_vectors; ++v) values[v] = load<A>(b + v * kLanes<A>);
+    for (int v = 0; v < num_vectors; ++v) values[v] = load<Operand>(b + v * kLanes<Operand>);
 #pragma GCC unroll 4
     for (int row = 0; row < kTileRows; ++row) {
-      const A factor = a[row * left.row_stride];
+      const Operand factor = a[row * left.row_stride];
 #pragma GCC unroll 4
-      for (int v = 0; v < num_vectors; ++v) sums[row][v] += values[v] * factor;
+      for (int v = 0; v < num_vectors; ++v) sums[row][v] = Operands::add_product(sums[row][v], values[v], factor);
     }
   }
 #pragma GCC unroll 4
@@ -56,37 +59,40 @@ void multiply_tile(Left<A> left, Rows<const A> right, int64_t depth, Rows<A> res
   }
 }
 
-template <typename A, int num_vectors, bool accumulate>
-void multiply_panel(int64_t num_rows, Left<A> left, Rows<const A> right, int64_t depth, Rows<A> result) {
+template <typename Operands, int num_vectors, bool accumulate>
+void multiply_panel(int64_t num_rows, Left<typename Operands::Operand> left,
+                    Rows<const typename Operands::Operand> right, int64_t depth, Rows<typename Operands::A> result) {
   for (int64_t row = 0; row < num_rows; row += kTileRows) {
-    multiply_tile<A, num_vectors, accumulate>(left, right, depth, result);
+    multiply_tile<Operands, num_vectors, accumulate>(left, right, depth, result);
     left.data += kTileRows * left.row_stride;
     result.data += kTileRows * result.stride;
   }
 }
 
 // Panels of num_vectors vectors, or fewer where fewer are left.
-template <typename A, int num_vectors, bool accumulate>
-void multiply_panels(int64_t num_rows, int64_t num_columns, Left<A> left, Rows<const A> right, int64_t depth,
-                     Rows<A> result) {
-  constexpr int64_t kWidth = num_vectors * kLanes<A>;
+template <typename Operands, int num_vectors, bool accumulate>
+void multiply_panels(int64_t num_rows, int64_t num_columns, Left<typename Operands::Operand> left,
+                     Rows<const typename Operands::Operand> right, int64_t depth, Rows<typename Operands::A> result) {
+  constexpr int64_t kWidth = num_vectors * kLanes<typename Operands::A>;
   for (; num_columns >= kWidth; num_columns -= kWidth) {
-    multiply_panel<A, num_vectors, accumulate>(num_rows, left, right, depth, result);
+    multiply_panel<Operands, num_vectors, accumulate>(num_rows, left, right, depth, result);
     right.data += kWidth;
     result.data += kWidth;
   }
   if constexpr (num_vectors > 1) {
     if (num_columns > 0) {
-      multiply_panels<A, num_vectors - 1, accumulate>(num_rows, num_columns, left, right, depth, result);
+      multiply_panels<Operands, num_vectors - 1, accumulate>(num_rows, num_columns, left, right, depth, result);
     }
   }
 }
 
-// result = left · right, or result + left · right. num_rows is a multiple of kTileRows, num_columns of kLanes<A>.
-template <typename A, bool accumulate>
-[[gnu::flatten]] void multiply(int64_t num_rows, int64_t num_columns, Left<A> left, Rows<const A> right, int64_t depth,
-                               Rows<A> result) {
-  multiply_panels<A, kTileVectors, accumulate>(num_rows, num_columns, left, right, depth, result);
+// result = left · right, or result + left · right. num_rows is a multiple of kTileRows, num_columns of kLanes<A>; depth
+// counts operands.
+template <typename Operands, bool accumulate>
+[[gnu::flatten]] void multiply(int64_t num_rows, int64_t num_columns, Left<typename Operands::Operand> left,
+                               Rows<const typename Operands::Operand> right, int64_t depth,
+                               Rows<typename Operands::A> result) {
+  multiply_panels<Operands, kTileVectors, accumulate>(num_rows, num_columns, left, right, depth, result);
 }
 
 }  // namespace
