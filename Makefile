@@ -35,7 +35,7 @@ test: setup-huggingface build/build.ninja ## all tests
 	@$(call BUILD,build)
 	@$(call CTEST,build)
 
-test-asan: setup-huggingface build-asan/build.ninja ## all tests, with address and undefined behaviour checked
+test-asan: build-asan/build.ninja ## all tests but the trainer's, with address and undefined behaviour checked
 	@$(call BUILD,build-asan)
 	@$(call CTEST,build-asan)
 
