@@ -77,7 +77,7 @@ int run(int argc, char** argv) {
 }
 
 int fail(int code, const char* what) {
-  fmt::print(stderr, "error: {}\n", what);
+  std::fprintf(stderr, "error: %s\n", what);
   return code;
 }
 

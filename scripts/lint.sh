@@ -44,7 +44,7 @@ tidy_one() {
   local status=0
   if ((left > 0)); then
     timeout "$left" clang-tidy-19 -p build --quiet --extra-arg=-Wno-unknown-warning-option \
-      --extra-arg=-Wno-deprecated-declarations "$1" 2>/dev/null || status=$?
+      --extra-arg=-Wno-deprecated-declarations --extra-arg=-Wno-ignored-gch "$1" 2>/dev/null || status=$?
   fi
   if ((left <= 0 || status == 124)); then
     echo "lint: no time left for $1"
