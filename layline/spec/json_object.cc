@@ -179,17 +179,17 @@ std::string JsonObject::name(const std::string& key) {
 }
 
 const json& JsonObject::list(const std::string& key, const char* of_what) {
-  static const json kEmpty = json::array();
+  static const json empty = json::array();
   const json* value = get(key);
-  if (value == nullptr) return kEmpty;
+  if (value == nullptr) return empty;
   if (!value->is_array()) fail(key, fmt::format("found {}, want a list of {}", shown(*value), of_what));
   return *value;
 }
 
 const json& JsonObject::map(const std::string& key, const char* of_what) {
-  static const json kEmpty = json::object();
+  static const json empty = json::object();
   const json* value = get(key);
-  if (value == nullptr) return kEmpty;
+  if (value == nullptr) return empty;
   if (!value->is_object()) fail(key, fmt::format("found {}, want an object of {}", shown(*value), of_what));
   return *value;
 }
@@ -207,7 +207,7 @@ std::vector<std::string> JsonObject::texts(const std::string& key) {
 std::map<std::string, std::string> JsonObject::text_map(const std::string& key) {
   std::map<std::string, std::string> texts;
   for (const auto& [name, item] : map(key, "texts").items()) {
-    if (!item.is_string()) fail(key + "." + name, fmt::format("found {}, want a text", shown(item)));
+    if (!item.is_string()) fail(fmt::format("{}.{}", key, name), fmt::format("found {}, want a text", shown(item)));
     texts[name] = item.get<std::string>();
   }
   return texts;
@@ -216,7 +216,7 @@ std::map<std::string, std::string> JsonObject::text_map(const std::string& key) 
 std::map<std::string, double> JsonObject::number_map(const std::string& key) {
   std::map<std::string, double> numbers;
   for (const auto& [name, item] : map(key, "numbers").items()) {
-    numbers[name] = checked_number(item, path_of(key + "." + name), -1e30, 1e30);
+    numbers[name] = checked_number(item, path_of(fmt::format("{}.{}", key, name)), -1e30, 1e30);
   }
   return numbers;
 }
