@@ -41,7 +41,7 @@ test-asan: build-asan/build.ninja ## all tests but the trainer's, with address a
 
 test-tsan: build-tsan/build.ninja ## tests of what has threads, with data races checked
 	@$(call BUILD,build-tsan) --target $(TSAN_TESTS:=_test)
-	@$(call CTEST,build-tsan) --tests-regex '^($(subst $(space),|,$(TSAN_TESTS)))\.'
+	@TSAN_OPTIONS=suppressions=$(CURDIR)/tests/trainer/tsan.supp $(call CTEST,build-tsan) --tests-regex '^($(subst $(space),|,$(TSAN_TESTS)))\.'
 
 bench: setup-huggingface build/build.ninja ## benchmarks: planner, kernels, training against PyTorch
 	@$(call BUILD,build) --target programs layline_bench layline_trainer_bench

@@ -80,23 +80,28 @@ Beat BeatMaker::next(Time now) {
   return beat;
 }
 
-std::string Judge::look(const std::vector<Beat>& beats, Time now) {
-  const std::string still = find_still(beats, now);
-  return still.empty() ? find_mismatch(beats) : still;
-}
-
-std::string Judge::find_still(const std::vector<Beat>& beats, Time now) {
+void Judge::note(const std::vector<Beat>& beats, Time now) {
   counts_.resize(beats.size());
   changed_.resize(beats.size(), now);
   // After a pause of its own, as when this process was stopped, everyone gets a new chance.
   if (now - last_look_ > stale_after_ / 2) std::fill(changed_.begin(), changed_.end(), now);
   last_look_ = now;
   for (size_t rank = 0; rank < beats.size(); ++rank) {
-    if (beats[rank].count != counts_[rank]) {
-      counts_[rank] = beats[rank].count;
-      changed_[rank] = now;
-    }
-    if (static_cast<int64_t>(rank) == rank_ || beats[rank].is_done || now - changed_[rank] <= stale_after_) continue;
+    if (beats[rank].count == counts_[rank]) continue;
+    counts_[rank] = beats[rank].count;
+    changed_[rank] = now;
+  }
+}
+
+std::string Judge::look(const std::vector<Beat>& beats, Time now) {
+  note(beats, now);
+  const std::string still = find_still(beats, now);
+  return still.empty() ? find_mismatch(beats) : still;
+}
+
+std::string Judge::find_still(const std::vector<Beat>& beats, Time now) const {
+  for (size_t rank = 0; rank < beats.size(); ++rank) {
+    if (static_cast<int64_t>(rank) == rank_ || beats[rank].is_done || !is_silent(rank, now, stale_after_)) continue;
     return fmt::format("rank {}: no sign of life for {:.1f} s: killed, stopped or cut off while {}", rank,
                        std::chrono::duration<double>(now - changed_[rank]).count(), describe(beats[rank]));
   }

@@ -53,9 +53,13 @@ class Judge {
   // beats: by rank. "" or the failure: a rank other than this one whose beats stand still, or two ranks of a group that
   // wait in different calls as the group's next one.
   std::string look(const std::vector<Beat>& beats, Time now);
+  // The first half of look: remembers who has beaten.
+  void note(const std::vector<Beat>& beats, Time now);
+  // Whether no new beat of rank was noted for so long.
+  bool is_silent(size_t rank, Time now, std::chrono::milliseconds time) const { return now - changed_[rank] > time; }
 
  private:
-  std::string find_still(const std::vector<Beat>& beats, Time now);
+  std::string find_still(const std::vector<Beat>& beats, Time now) const;
 
   const int64_t rank_;
   const std::chrono::milliseconds stale_after_;

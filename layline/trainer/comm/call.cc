@@ -1,5 +1,6 @@
 #include "layline/trainer/comm/call.h"
 
+#include <ATen/ATen.h>
 #include <fmt/core.h>
 #include <fmt/ranges.h>
 
@@ -78,6 +79,18 @@ void check_call(const Call& call, int64_t group_size) {
   if (call.operation == Operation::kBroadcast) {
     check(call.root >= 0 && call.root < group_size, call, "the root is not a rank of the group");
   }
+}
+
+void check_on_cpu(const Call& call, int64_t group_size) {
+  check_call(call, group_size);
+  const bool is_on_cpu = call.operation == Operation::kBarrier || (call.input.is_cpu() && call.output.is_cpu());
+  check(is_on_cpu || group_size == 1, call, "the tensor is not in main memory");
+}
+
+void do_alone(const Call& call) {
+  if (call.operation != Operation::kReduceScatter && call.operation != Operation::kAllGather) return;
+  const at::AutoDispatchBelowADInplaceOrView below_autograd;
+  if (call.output.data_ptr() != call.input.data_ptr()) call.output.view(-1).copy_(call.input.view(-1));
 }
 
 bool same_collective(const Call& a, const Call& b) {

@@ -37,6 +37,12 @@ std::string describe_ranks(const std::vector<int64_t>& ranks);
 // or cannot be reduced: a mistake of the caller that would lose data in silence.
 void check_call(const Call& call, int64_t group_size);
 
+// The same, and that the tensors are in main memory, where groups of several ranks need them.
+void check_on_cpu(const Call& call, int64_t group_size);
+
+// What a collective is in a group of one rank: a copy from input to output where they differ. On any device.
+void do_alone(const Call& call);
+
 // Whether every rank of a group may bring these two to one collective: same operation, shapes, dtypes and root.
 bool same_collective(const Call& a, const Call& b);
 

@@ -14,7 +14,6 @@
 #include <exception>
 #include <future>
 #include <map>
-#include <stdexcept>
 #include <utility>
 
 #include "layline/trainer/comm/call.h"
@@ -132,7 +131,6 @@ class GlooGroup : public Group {
   int64_t next_tag(const Call& call);
   int64_t next_message_tag(std::map<std::pair<int64_t, int>, int64_t>& counts, const Call& call, int64_t peer,
                            int channel);
-  void check(const Call& call) const;
   void run(const Call& call);
   std::unique_ptr<Pending> start(Call call);
 
@@ -155,22 +153,20 @@ int64_t GlooGroup::next_message_tag(std::map<std::pair<int64_t, int>, int64_t>& 
   return kMessageFlag | state_->number << kGroupShift | (channel * 16 + index % 16) << kCallShift | fingerprint(call);
 }
 
-void GlooGroup::check(const Call& call) const {
-  check_call(call, size());
-  if ((call.input.defined() && !call.input.is_cpu()) || (call.output.defined() && !call.output.is_cpu())) {
-    throw std::logic_error(fmt::format("{}: Gloo needs tensors in main memory", describe(call)));
-  }
-}
-
 void GlooGroup::run(const Call& call) {
-  check(call);
+  check_on_cpu(call, size());
+  if (size() == 1) return do_alone(call);
   const int64_t index = num_calls_;
   const Exchange exchange{*state_->mesh, state_->world_ranks, state_->rank, next_tag(call)};
   state_->guard_wait(call, index, [&] { do_collective(exchange, call); });
 }
 
 std::unique_ptr<Pending> GlooGroup::start(Call call) {
-  check(call);
+  check_on_cpu(call, size());
+  if (size() == 1) {
+    do_alone(call);
+    return wait_once([] {});
+  }
   state_->guard(call, [&] { state_->mesh->throw_if_failed(); });
   const int64_t index = num_calls_;
   const int64_t tag = next_tag(call);
@@ -193,7 +189,7 @@ std::unique_ptr<Pending> GlooGroup::start(Call call) {
 void GlooGroup::send(at::Tensor tensor, int64_t peer, int channel) {
   assert(peer >= 0 && peer < size() && peer != rank() && channel >= 0 && channel <= 3);
   const Call call{Operation::kSend, tensor, tensor};
-  check(call);
+  check_on_cpu(call, size());
   const Call received{Operation::kReceive, tensor, tensor};  // as the other side sees it
   const int64_t tag = next_message_tag(num_sent_, received, peer, channel);
   GlooMesh::Transfer transfer;
@@ -210,7 +206,7 @@ void GlooGroup::send(at::Tensor tensor, int64_t peer, int channel) {
 std::unique_ptr<Pending> GlooGroup::receive(at::Tensor tensor, int64_t peer, int channel) {
   assert(peer >= 0 && peer < size() && peer != rank() && channel >= 0 && channel <= 3);
   const Call call{Operation::kReceive, tensor, tensor};
-  check(call);
+  check_on_cpu(call, size());
   const int64_t tag = next_message_tag(num_received_, call, peer, channel);
   if (tensor.numel() == 0) return wait_once([] {});
   GlooMesh::Transfer transfer;

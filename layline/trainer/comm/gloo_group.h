@@ -11,6 +11,9 @@
 // and why (connection closed by rank 2; rank 2 did not come within 300 s). Ranks whose calls differ in operation, dtype
 // or number of elements do not meet: both run into the timeout, unless a Watch notices it first.
 //
+// Tensors are in main memory; in a group of one, anywhere. A group that is destroyed by an exception on its way up ends
+// all groups of its rank, so that nothing waits for ranks that may not come.
+//
 // Ranks should meet in a barrier before they destroy their groups: the connections close with the last of them.
 //
 // A program that uses these groups calls prepare_process() first.

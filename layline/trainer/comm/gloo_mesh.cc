@@ -3,7 +3,6 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <cassert>
 #include <string_view>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <utility>
@@ -51,12 +50,14 @@ int64_t GlooMesh::group_number(const std::string& key, bool is_first_rank) {
   try {
     if (is_first_rank) {
       const int64_t number = store_->add("num_groups", 1);
-      assert(number < kMaxGroups);
+      if (number >= kMaxGroups) throw std::logic_error(fmt::format("more than {} groups", kMaxGroups - 1));
       store_->set("group/" + key, std::to_string(number));
       return number;
     }
     store_->wait({"group/" + key}, timeout_);
     return std::stoll(store_->get_to_str("group/" + key));
+  } catch (const std::logic_error&) {
+    throw;
   } catch (const std::exception& error) {
     throw LinkError(fmt::format("its first rank did not make it: {}", plain_reason(error.what())));
   }
@@ -125,21 +126,24 @@ void GlooMesh::fail(int64_t peer, const std::string& reason, milliseconds waited
   } else {
     message = fmt::format("connection to rank {}: {}", peer, plain_reason(reason));
   }
-  abort(message);
+  end_all(message, false);
   throw LinkError(message);
 }
 
 void GlooMesh::explain_failure(const std::string& reason, const std::string& message) {
   const std::lock_guard lock(mutex_);
-  if (is_failure_whole_ || failure_ != reason) return;
+  if (is_failure_whole_ || is_aborted_ || failure_ != reason) return;
   failure_ = message;
   is_failure_whole_ = true;
 }
 
-void GlooMesh::abort(const std::string& reason) {
+void GlooMesh::abort(const std::string& reason) { end_all(reason, true); }
+
+void GlooMesh::end_all(const std::string& reason, bool is_abort) {
   const std::lock_guard lock(mutex_);
   if (!failure_.empty()) return;
   failure_ = reason;
+  is_aborted_ = is_abort;
   for (c10d::Work* work : waiting_) work->abort();
 }
 

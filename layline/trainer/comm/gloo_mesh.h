@@ -63,10 +63,12 @@ class GlooMesh {
 
   void throw_if_failed();
   void abort(const std::string& reason);
-  // What later calls are told of the first failure: `message`, if its reason was `reason`.
+  // What later calls are told of the first failure: `message`, if its reason was `reason`. The reason of an abort
+  // stays.
   void explain_failure(const std::string& reason, const std::string& message);
 
  private:
+  void end_all(const std::string& reason, bool is_abort);
   [[noreturn]] void fail(int64_t peer, const std::string& reason, std::chrono::milliseconds waited);
   void register_wait(c10d::Work* work);
   void unregister_wait(c10d::Work* work);
@@ -79,6 +81,7 @@ class GlooMesh {
   std::mutex mutex_;
   std::string failure_;
   bool is_failure_whole_ = false;
+  bool is_aborted_ = false;
   std::vector<c10d::Work*> waiting_;
 };
 

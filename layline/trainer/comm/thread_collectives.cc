@@ -8,24 +8,15 @@ namespace layline::trainer::comm {
 
 namespace {
 
-// Of the parts, by rank, into output, which may be the first of them.
-void reduce_into(at::Tensor output, const std::vector<at::Tensor>& parts, Reduction reduction) {
-  if (output.is_cpu()) {
-    std::vector<const void*> data;
-    for (const at::Tensor& part : parts) data.push_back(part.const_data_ptr());
-    return reduce_parts(reduction, output.scalar_type(), data, output.mutable_data_ptr(), output.numel());
-  }
-  const bool is_widened = output.scalar_type() == at::kBFloat16 || output.scalar_type() == at::kHalf;
-  at::Tensor result =
-      parts[0].to(is_widened ? at::kFloat : output.scalar_type(), /*non_blocking=*/false, /*copy=*/true);
-  for (size_t i = 1; i < parts.size(); ++i) {
-    reduction == Reduction::kSum ? result.add_(parts[i]) : result.copy_(at::maximum(result, parts[i]));
-  }
-  output.copy_(result);
+// Of the parts, by rank, into output, which may be one of them.
+void reduce_into(const at::Tensor& output, const std::vector<at::Tensor>& parts, Reduction reduction) {
+  std::vector<const void*> data;
+  data.reserve(parts.size());
+  for (const at::Tensor& part : parts) data.push_back(part.const_data_ptr());
+  reduce_parts(reduction, output.scalar_type(), data, output.mutable_data_ptr(), output.numel());
 }
 
 void all_reduce(const std::vector<Call>& calls, Reduction reduction) {
-  if (calls.size() == 1) return;
   std::vector<at::Tensor> parts;
   for (const Call& call : calls) parts.push_back(call.input);
   reduce_into(parts[0], parts, reduction);
@@ -64,6 +55,7 @@ void broadcast(const std::vector<Call>& calls) {
 }  // namespace
 
 void do_collective(const std::vector<Call>& calls) {
+  if (calls.size() == 1) return do_alone(calls[0]);
   const at::AutoDispatchBelowADInplaceOrView below_autograd;
   switch (calls[0].operation) {
     case Operation::kAllReduce:

@@ -7,8 +7,7 @@
 //
 // or, by hand, a ThreadWorld whose factory(rank) goes to the thread of each rank. The ranks of a meeting are served by
 // the thread that comes last, in rank order; asynchronous collectives therefore need no thread of their own. A message
-// is copied when both sides have come; send() never waits. Tensors may live on any device, if all threads use one
-// stream of it.
+// is copied when both sides have come; send() never waits. Tensors are in main memory; in a group of one, anywhere.
 //
 // When a rank's thread ends with an error, abort() ends the waits of all other ranks in all groups with CommError,
 // which names it. A rank that does not come within the timeout is named as well. After either, the group stays

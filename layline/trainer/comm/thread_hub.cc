@@ -19,7 +19,7 @@ ThreadHub::ThreadHub(std::shared_ptr<ThreadRun> run, std::string name, std::vect
       num_calls_(world_ranks_.size(), 0) {}
 
 std::shared_ptr<ThreadHub::Meeting> ThreadHub::come(int64_t rank, Call call) {
-  check_call(call, size());
+  check_on_cpu(call, size());
   std::shared_ptr<Meeting> meeting;
   {
     const std::lock_guard lock(run_->mutex);
@@ -60,7 +60,7 @@ std::shared_ptr<ThreadHub::Message> ThreadHub::receive(int64_t rank, int64_t pee
 
 std::shared_ptr<ThreadHub::Message> ThreadHub::match(int64_t sender, int64_t receiver, int channel, Operation side,
                                                      at::Tensor tensor) {
-  check_call({side, tensor, tensor}, size());
+  check_on_cpu({side, tensor, tensor}, size());
   std::shared_ptr<Message> message;
   {
     const std::lock_guard lock(run_->mutex);
@@ -152,7 +152,7 @@ void ThreadHub::throw_if_failed(const std::string& doing) const {
   if (!run_->failure.empty()) throw CommError(title(fmt::format("{}: {}", doing, run_->failure)));
 }
 
-void ThreadHub::fail(std::string what) {
+void ThreadHub::fail(const std::string& what) {
   if (failure_.empty()) failure_ = title(what);
   changed_.notify_all();
   throw CommError(failure_);

@@ -76,7 +76,7 @@ class ThreadHub {
   };
 
   void throw_if_failed(const std::string& doing) const;  // the mutex is held
-  [[noreturn]] void fail(std::string what);              // the mutex is held
+  [[noreturn]] void fail(const std::string& what);       // the mutex is held
   void check_same(const Meeting& meeting, int64_t rank) const;
   template <class Encounter, class Work>
   void work(Encounter& encounter, Work&& run_work);

@@ -172,13 +172,18 @@ class Talker {
     state_.learn(now_there, now_there == message);
   }
 
-  // Rank 0 waits for the others: the board ends with it.
+  // Rank 0 waits for the others that live: the board ends with it.
   bool is_known_to_all(const std::vector<Beat>& beats) {
     if (state_.rank != 0) return true;
-    if (!known_since_) known_since_ = Clock::now();
-    if (Clock::now() - *known_since_ > kSettleLimit) return true;
-    return std::all_of(beats.begin() + 1, beats.end(),
-                       [](const Beat& beat) { return beat.knows_failure || beat.is_done; });
+    const auto now = Clock::now();
+    judge_.note(beats, now);
+    if (!known_since_) known_since_ = now;
+    if (now - *known_since_ > kSettleLimit) return true;
+    for (size_t rank = 1; rank < beats.size(); ++rank) {
+      const bool is_told = beats[rank].knows_failure || beats[rank].is_done;
+      if (!is_told && !judge_.is_silent(rank, now, 3 * state_.options.interval)) return false;
+    }
+    return true;
   }
 
   // Whether this rank's talk is over because all went well.

@@ -271,6 +271,16 @@ TEST_P(Collectives, LongMessagesCrossWithoutADeadlock) {
   });
 }
 
+TEST_P(Collectives, AGroupOfOneWorksOnAnyDevice) {
+  on_ranks(1, [](Group& world) {
+    const at::Tensor whole = at::empty({5}, at::TensorOptions(at::kMeta)), part = at::empty_like(whole);
+    world.all_reduce(whole);
+    world.reduce_scatter(whole, part);
+    world.all_gather_async(part, whole)->wait();
+    world.broadcast(whole, 0);
+  });
+}
+
 TEST_P(Collectives, TensorsThatWouldLoseDataAreRefused) {
   on_ranks(2, [](Group& world) {
     EXPECT_THROW(world.all_reduce(at::ones({4, 4}).t()), std::logic_error);
@@ -278,6 +288,7 @@ TEST_P(Collectives, TensorsThatWouldLoseDataAreRefused) {
     EXPECT_THROW(world.reduce_scatter(at::ones({5}), at::ones({2})), std::logic_error);
     EXPECT_THROW(world.all_gather(at::ones({2}), at::ones({4}, at::kDouble)), std::logic_error);
     EXPECT_THROW(world.broadcast(at::ones({2}), 2), std::logic_error);
+    EXPECT_THROW(world.all_reduce(at::ones({2}, at::TensorOptions(at::kMeta))), std::logic_error);
     world.barrier();
   });
 }
