@@ -112,7 +112,7 @@ TEST(SampleOrder, OfAFewSamplesTakesEveryPermutationEquallyOften) {
     for (int64_t epoch = 0; epoch < 60'000; ++epoch) ++seen[epoch_of(order, epoch)];
     std::vector<int64_t> counts;
     for (const auto& [samples, count] : seen) counts.push_back(count);
-    EXPECT_EQ(seen.size(), static_cast<size_t>(std::tgamma(size + 1) + 0.5)) << size;
+    EXPECT_EQ(seen.size(), static_cast<size_t>(std::llround(std::tgamma(size + 1)))) << size;
     EXPECT_LT(chi_square(counts), chi_square_bound(counts.size())) << size;
   }
 }
@@ -135,7 +135,7 @@ TEST(SampleOrder, IsAnEvenPermutationHalfOfTheTime) {
     int64_t num_even = 0;
     const SampleOrder order(size, Order::kShuffled, 13);
     for (int64_t epoch = 0; epoch < kEpochs; ++epoch) num_even += is_even(epoch_of(order, epoch)) ? 1 : 0;
-    EXPECT_NEAR(static_cast<double>(num_even), kEpochs / 2, 6 * std::sqrt(kEpochs) / 2) << size;
+    EXPECT_NEAR(static_cast<double>(num_even), kEpochs / 2.0, 6 * std::sqrt(kEpochs) / 2) << size;
   }
 }
 
