@@ -18,7 +18,7 @@ void add(const at::Tensor& main, const at::Tensor& grad) {
 
 }  // namespace
 
-void accumulate_(at::Tensor main, const at::Tensor& grad) {
+void accumulate_(const at::Tensor& main, const at::Tensor& grad) {
   TORCH_CHECK(main.sizes() == grad.sizes(), "a gradient of ", grad.sizes(), " is added to one of ", main.sizes());
   const at::ScalarType main_type = main.scalar_type();
   const at::ScalarType type = grad.scalar_type();

@@ -37,8 +37,8 @@ void update(const at::Tensor& master_N, const at::Tensor& exp_avg_N, const at::T
 
 }  // namespace
 
-void adamw_(at::Tensor master_N, at::Tensor exp_avg_N, at::Tensor exp_avg_sq_N, const at::Tensor& grad_N,
-            const std::optional<at::Tensor>& compute_N, const AdamWStep& step) {
+void adamw_(const at::Tensor& master_N, const at::Tensor& exp_avg_N, const at::Tensor& exp_avg_sq_N,
+            const at::Tensor& grad_N, const std::optional<at::Tensor>& compute_N, const AdamWStep& step) {
   const at::ScalarType dtype = master_N.scalar_type();
   const at::ScalarType compute_type = compute_N ? compute_N->scalar_type() : dtype;
   TORCH_CHECK(dtype == at::kFloat || dtype == at::kDouble, "master weights are fp32 or fp64, not ", dtype);

@@ -21,8 +21,8 @@ struct AdamWStep {
 
 // One pass: updates master weights and both moments. compute_N, if given, receives the new weights rounded to its dtype
 // (bf16, or that of the master).
-void adamw_(at::Tensor master_N, at::Tensor exp_avg_N, at::Tensor exp_avg_sq_N, const at::Tensor& grad_N,
-            const std::optional<at::Tensor>& compute_N, const AdamWStep& step);
+void adamw_(const at::Tensor& master_N, const at::Tensor& exp_avg_N, const at::Tensor& exp_avg_sq_N,
+            const at::Tensor& grad_N, const std::optional<at::Tensor>& compute_N, const AdamWStep& step);
 
 // Sum of x², in fp64, in an order that does not depend on the number of threads. bf16, fp32, fp64; 0 on meta. Not
 // finite if any element is not.

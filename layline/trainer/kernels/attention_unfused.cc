@@ -10,7 +10,7 @@ namespace {
 
 // [B, S, K, D] as [B, N, S, D], each key-value head before the query heads that read it.
 at::Tensor repeated_heads(const at::Tensor& x_BSKD, int64_t num_heads) {
-  const at::Tensor x_BKSD = x_BSKD.transpose(1, 2);
+  at::Tensor x_BKSD = x_BSKD.transpose(1, 2);
   if (num_heads == x_BSKD.size(2)) return x_BKSD;
   return x_BKSD.repeat_interleave(num_heads / x_BSKD.size(2), 1);
 }

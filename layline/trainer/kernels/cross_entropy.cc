@@ -75,7 +75,7 @@ ChunkStats make_chunk_stats(const at::Tensor& logits_TV) {
           .target_logit_T = at::empty({num_tokens}, options)};
 }
 
-void cross_entropy_local_max(const at::Tensor& logits_TV, at::Tensor max_T, int64_t num_valid_columns) {
+void cross_entropy_local_max(const at::Tensor& logits_TV, const at::Tensor& max_T, int64_t num_valid_columns) {
   check_logits(logits_TV, num_valid_columns);
   check_statistics(logits_TV, {max_T});
   if (logits_TV.is_meta()) return;
@@ -85,7 +85,8 @@ void cross_entropy_local_max(const at::Tensor& logits_TV, at::Tensor max_T, int6
 }
 
 void cross_entropy_local_sums(const at::Tensor& logits_TV, const at::Tensor& max_T, const at::Tensor& targets_T,
-                              at::Tensor sum_exp_T, at::Tensor target_logit_T, int64_t num_valid_columns) {
+                              const at::Tensor& sum_exp_T, const at::Tensor& target_logit_T,
+                              int64_t num_valid_columns) {
   check_logits(logits_TV, num_valid_columns);
   check_statistics(logits_TV, {max_T, sum_exp_T, target_logit_T});
   check_dense(targets_T, "targets_T", at::kLong, logits_TV.size(0));
@@ -101,7 +102,7 @@ void cross_entropy_local_sums(const at::Tensor& logits_TV, const at::Tensor& max
   });
 }
 
-void cross_entropy_gradient_(at::Tensor logits_TV, const at::Tensor& max_T, const at::Tensor& sum_exp_T,
+void cross_entropy_gradient_(const at::Tensor& logits_TV, const at::Tensor& max_T, const at::Tensor& sum_exp_T,
                              const at::Tensor& targets_T, const at::Tensor& scale_T, int64_t num_valid_columns) {
   check_logits(logits_TV, num_valid_columns);
   check_statistics(logits_TV, {max_T, sum_exp_T, scale_T});
@@ -117,7 +118,7 @@ void cross_entropy_gradient_(at::Tensor logits_TV, const at::Tensor& max_T, cons
   });
 }
 
-at::Tensor cross_entropy_fused_(at::Tensor logits_TV, const at::Tensor& targets_T, const at::Tensor& scale_T,
+at::Tensor cross_entropy_fused_(const at::Tensor& logits_TV, const at::Tensor& targets_T, const at::Tensor& scale_T,
                                 int64_t num_valid_columns) {
   check_logits(logits_TV, num_valid_columns);
   check_statistics(logits_TV, {scale_T});

@@ -29,19 +29,19 @@ struct ChunkStats {
 // Tensors of T elements for logits of that dtype, on the device of logits; their values are undefined.
 ChunkStats make_chunk_stats(const at::Tensor& logits_TV);
 
-void cross_entropy_local_max(const at::Tensor& logits_TV, at::Tensor max_T, int64_t num_valid_columns);
+void cross_entropy_local_max(const at::Tensor& logits_TV, const at::Tensor& max_T, int64_t num_valid_columns);
 
 void cross_entropy_local_sums(const at::Tensor& logits_TV, const at::Tensor& max_T, const at::Tensor& targets_T,
-                              at::Tensor sum_exp_T, at::Tensor target_logit_T, int64_t num_valid_columns);
+                              const at::Tensor& sum_exp_T, const at::Tensor& target_logit_T, int64_t num_valid_columns);
 
 // Overwrites the logits by d(sum of scale · loss) / d(logits) = (softmax - one_hot(target)) · scale, rounded once.
 // scale_T: a factor for each token, 0 for masked ones (whose gradient is then 0).
-void cross_entropy_gradient_(at::Tensor logits_TV, const at::Tensor& max_T, const at::Tensor& sum_exp_T,
+void cross_entropy_gradient_(const at::Tensor& logits_TV, const at::Tensor& max_T, const at::Tensor& sum_exp_T,
                              const at::Tensor& targets_T, const at::Tensor& scale_T, int64_t num_valid_columns);
 
 // All of it for a head that is not sharded: returns loss_T (0 where the target is -1) and overwrites the logits by
 // their gradient.
-at::Tensor cross_entropy_fused_(at::Tensor logits_TV, const at::Tensor& targets_T, const at::Tensor& scale_T,
+at::Tensor cross_entropy_fused_(const at::Tensor& logits_TV, const at::Tensor& targets_T, const at::Tensor& scale_T,
                                 int64_t num_valid_columns);
 
 }  // namespace layline::trainer::kernels

@@ -77,7 +77,7 @@ at::Tensor rms_norm_apply(const at::Tensor& x_TH, const at::Tensor& rstd_T, cons
 }
 
 at::Tensor rms_norm_backward(const at::Tensor& dy_TH, const at::Tensor& x_TH, const at::Tensor& rstd_T,
-                             const at::Tensor& weight_H, at::Tensor dweight_H,
+                             const at::Tensor& weight_H, const at::Tensor& dweight_H,
                              const std::optional<at::Tensor>& residual_TH) {
   const int64_t hidden = x_TH.size(-1);
   const int64_t num_rows = rows_of(x_TH);

@@ -25,7 +25,7 @@ at::Tensor rms_norm_apply(const at::Tensor& x_TH, const at::Tensor& rstd_T, cons
 // Returns dx (+ residual, if given: the gradient that reaches x past the norm, added before rounding). The weight's
 // gradient is added to dweight_H, in fp32 (fp64 for fp64). The same bits whatever the number of threads.
 at::Tensor rms_norm_backward(const at::Tensor& dy_TH, const at::Tensor& x_TH, const at::Tensor& rstd_T,
-                             const at::Tensor& weight_H, at::Tensor dweight_H,
+                             const at::Tensor& weight_H, const at::Tensor& dweight_H,
                              const std::optional<at::Tensor>& residual_TH = std::nullopt);
 
 }  // namespace layline::trainer::kernels

@@ -37,7 +37,7 @@ RopeTable make_rope_table(int64_t sequence_length, int64_t head_size, const Rope
   return {.cos_SD2 = angles.cos(), .sin_SD2 = angles.sin()};
 }
 
-void rope_(at::Tensor x_BSND, const RopeTable& table, bool inverse) {
+void rope_(const at::Tensor& x_BSND, const RopeTable& table, bool inverse) {
   const int64_t sequence_length = x_BSND.size(1);
   const int64_t half = x_BSND.size(3) / 2;
   TORCH_CHECK(x_BSND.size(3) % 2 == 0 && x_BSND.stride(3) == 1, "rope_ rotates pairs of contiguous dims, not ",

@@ -40,6 +40,6 @@ RopeTable make_rope_table(int64_t sequence_length, int64_t head_size, const Rope
 
 // Rotates in place; `inverse` rotates back, which is the gradient. D is contiguous, other strides are free, so slices
 // of a joint query-key-value projection work. The table has S rows or more. bf16, fp32, fp64; nothing on meta.
-void rope_(at::Tensor x_BSND, const RopeTable& table, bool inverse);
+void rope_(const at::Tensor& x_BSND, const RopeTable& table, bool inverse);
 
 }  // namespace layline::trainer::kernels

@@ -32,7 +32,7 @@ void sum(comm::Group& group, const std::vector<at::Tensor>& pieces) {
   const at::Tensor joint = at::cat(pieces);
   group.all_reduce(joint);
   int64_t offset = 0;
-  for (at::Tensor piece : pieces) {
+  for (const at::Tensor& piece : pieces) {
     piece.copy_(joint.narrow(0, offset, piece.numel()));
     offset += piece.numel();
   }

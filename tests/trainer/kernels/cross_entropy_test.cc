@@ -75,28 +75,29 @@ class ShardedHead {
     }
   }
 
-  at::Tensor loss_T(const at::Tensor& targets_T) {
-    ChunkStats total;
+  at::Tensor loss(const at::Tensor& targets_T) {
     for (const Chunk& shard : shards_) {
       const ChunkStats stats = make_chunk_stats(shard.logits_TV);
       cross_entropy_local_max(shard.logits_TV, stats.max_T, shard.num_valid);
-      max_T_ = max_T_.defined() ? at::maximum(max_T_, stats.max_T) : stats.max_T;
+      total_.max_T = total_.max_T.defined() ? at::maximum(total_.max_T, stats.max_T) : stats.max_T;
     }
     for (const Chunk& shard : shards_) {
       const ChunkStats stats = make_chunk_stats(shard.logits_TV);
-      cross_entropy_local_sums(shard.logits_TV, max_T_, shard.targets_T, stats.sum_exp_T, stats.target_logit_T,
+      cross_entropy_local_sums(shard.logits_TV, total_.max_T, shard.targets_T, stats.sum_exp_T, stats.target_logit_T,
                                shard.num_valid);
-      sum_exp_T_ = sum_exp_T_.defined() ? sum_exp_T_ + stats.sum_exp_T : stats.sum_exp_T;
-      target_logit_T_ = target_logit_T_.defined() ? target_logit_T_ + stats.target_logit_T : stats.target_logit_T;
+      total_.sum_exp_T = total_.sum_exp_T.defined() ? total_.sum_exp_T + stats.sum_exp_T : stats.sum_exp_T;
+      total_.target_logit_T =
+          total_.target_logit_T.defined() ? total_.target_logit_T + stats.target_logit_T : stats.target_logit_T;
     }
-    const at::Tensor loss_T = sum_exp_T_.log() - target_logit_T_;
+    const at::Tensor loss_T = total_.sum_exp_T.log() - total_.target_logit_T;
     return at::where(targets_T >= 0, loss_T, at::zeros_like(loss_T));
   }
 
-  at::Tensor gradient_TV() {
+  at::Tensor gradient() {
     std::vector<at::Tensor> gradients;
     for (const Chunk& shard : shards_) {
-      cross_entropy_gradient_(shard.logits_TV, max_T_, sum_exp_T_, shard.targets_T, shard.scale_T, shard.num_valid);
+      cross_entropy_gradient_(shard.logits_TV, total_.max_T, total_.sum_exp_T, shard.targets_T, shard.scale_T,
+                              shard.num_valid);
       gradients.push_back(shard.logits_TV);
     }
     return at::cat(gradients, 1);
@@ -104,7 +105,7 @@ class ShardedHead {
 
  private:
   std::vector<Chunk> shards_;
-  at::Tensor max_T_, sum_exp_T_, target_logit_T_;
+  ChunkStats total_;
 };
 
 TEST(ShardedCrossEntropy, IsThatOfTheWholeVocabulary) {
@@ -117,8 +118,8 @@ TEST(ShardedCrossEntropy, IsThatOfTheWholeVocabulary) {
         const Reference expected = reference_cross_entropy(chunk);
         with_each_instruction_set([&] {
           ShardedHead head(chunk, num_ranks);
-          expect_rounded_once(head.loss_T(chunk.targets_T), expected.value);
-          expect_rounded_once(head.gradient_TV(), expected.gradients[0]);
+          expect_rounded_once(head.loss(chunk.targets_T), expected.value);
+          expect_rounded_once(head.gradient(), expected.gradients[0]);
         });
       }
     }
@@ -131,8 +132,8 @@ TEST(ShardedCrossEntropy, AllowsARankWithoutValidColumns) {
   const Reference expected = reference_cross_entropy(chunk);
   with_each_instruction_set([&] {
     ShardedHead head(chunk, 4);
-    expect_rounded_once(head.loss_T(chunk.targets_T), expected.value);
-    expect_rounded_once(head.gradient_TV(), expected.gradients[0]);
+    expect_rounded_once(head.loss(chunk.targets_T), expected.value);
+    expect_rounded_once(head.gradient(), expected.gradients[0]);
   });
 }
 

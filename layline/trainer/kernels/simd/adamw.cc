@@ -11,7 +11,7 @@ Vector<A> square_root(Vector<A> x) {
   return x;
 }
 
-template <typename A, typename C, bool has_compute>
+template <typename A, typename C, bool HasCompute>
 [[gnu::flatten]] void update_range(const typename AdamWKernels<A, C>::Factors& factors, const A* grad,
                                    int64_t num_elements, A* master, A* exp_avg, A* exp_avg_sq, C* compute) {
   const auto f = factors;  // a copy that the stores cannot change
@@ -24,7 +24,7 @@ template <typename A, typename C, bool has_compute>
     store<A>(exp_avg + i, m, count);
     store<A>(exp_avg_sq + i, v, count);
     store<A>(master + i, weight, count);
-    if constexpr (has_compute) store<A>(compute + i, weight, count);
+    if constexpr (HasCompute) store<A>(compute + i, weight, count);
   });
 }
 

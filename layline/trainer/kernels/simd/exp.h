@@ -38,11 +38,11 @@ struct ExpConstants<double> {
 };
 
 // 1 / k!
-template <typename A, int num_terms>
-constexpr std::array<A, num_terms> taylor_coefficients() {
-  std::array<A, num_terms> coefficients{};
+template <typename A, int NumTerms>
+constexpr std::array<A, NumTerms> taylor_coefficients() {
+  std::array<A, NumTerms> coefficients{};
   double factorial = 1;
-  for (int k = 0; k < num_terms; ++k) {
+  for (int k = 0; k < NumTerms; ++k) {
     if (k > 1) factorial *= k;
     coefficients[k] = static_cast<A>(1 / factorial);
   }

@@ -136,7 +136,7 @@ struct AttentionBackwardKernels {
 };
 
 // One definition for each family, element type and instruction set, in the family's file.
-template <typename Kernels, InstructionSet set>
+template <typename Kernels, InstructionSet Set>
 Kernels kernels_of();
 
 }  // namespace layline::trainer::kernels::simd

@@ -26,73 +26,73 @@ struct Rows {
   int64_t stride;
 };
 
-template <typename Operands, int num_vectors, bool accumulate>
+template <typename Operands, int NumVectors, bool Accumulate>
 void multiply_tile(Left<typename Operands::Operand> left, Rows<const typename Operands::Operand> right, int64_t depth,
                    Rows<typename Operands::A> result) {
   using A = typename Operands::A;
   using Operand = typename Operands::Operand;
-  Vector<A> sums[kTileRows][num_vectors] = {};
-  if constexpr (accumulate) {
+  Vector<A> sums[kTileRows][NumVectors] = {};
+  if constexpr (Accumulate) {
 #pragma GCC unroll 4
     for (int row = 0; row < kTileRows; ++row) {
 #pragma GCC unroll 4
-      for (int v = 0; v < num_vectors; ++v) sums[row][v] = load<A>(result.data + row * result.stride + v * kLanes<A>);
+      for (int v = 0; v < NumVectors; ++v) sums[row][v] = load<A>(result.data + row * result.stride + v * kLanes<A>);
     }
   }
   const Operand* a = left.data;
   const Operand* b = right.data;
   for (int64_t k = 0; k < depth; ++k, a += left.depth_stride, b += right.stride) {
-    Vector<Operand> values[num_vectors];
+    Vector<Operand> values[NumVectors];
 #pragma GCC unroll 4
-    for (int v = 0; v < num_vectors; ++v) values[v] = load<Operand>(b + v * kLanes<Operand>);
+    for (int v = 0; v < NumVectors; ++v) values[v] = load<Operand>(b + v * kLanes<Operand>);
 #pragma GCC unroll 4
     for (int row = 0; row < kTileRows; ++row) {
       const Operand factor = a[row * left.row_stride];
 #pragma GCC unroll 4
-      for (int v = 0; v < num_vectors; ++v) sums[row][v] = Operands::add_product(sums[row][v], values[v], factor);
+      for (int v = 0; v < NumVectors; ++v) sums[row][v] = Operands::add_product(sums[row][v], values[v], factor);
     }
   }
 #pragma GCC unroll 4
   for (int row = 0; row < kTileRows; ++row) {
 #pragma GCC unroll 4
-    for (int v = 0; v < num_vectors; ++v) store<A>(result.data + row * result.stride + v * kLanes<A>, sums[row][v]);
+    for (int v = 0; v < NumVectors; ++v) store<A>(result.data + row * result.stride + v * kLanes<A>, sums[row][v]);
   }
 }
 
-template <typename Operands, int num_vectors, bool accumulate>
+template <typename Operands, int NumVectors, bool Accumulate>
 void multiply_panel(int64_t num_rows, Left<typename Operands::Operand> left,
                     Rows<const typename Operands::Operand> right, int64_t depth, Rows<typename Operands::A> result) {
   for (int64_t row = 0; row < num_rows; row += kTileRows) {
-    multiply_tile<Operands, num_vectors, accumulate>(left, right, depth, result);
+    multiply_tile<Operands, NumVectors, Accumulate>(left, right, depth, result);
     left.data += kTileRows * left.row_stride;
     result.data += kTileRows * result.stride;
   }
 }
 
-// Panels of num_vectors vectors, or fewer where fewer are left.
-template <typename Operands, int num_vectors, bool accumulate>
+// Panels of NumVectors vectors, or fewer where fewer are left.
+template <typename Operands, int NumVectors, bool Accumulate>
 void multiply_panels(int64_t num_rows, int64_t num_columns, Left<typename Operands::Operand> left,
                      Rows<const typename Operands::Operand> right, int64_t depth, Rows<typename Operands::A> result) {
-  constexpr int64_t kWidth = num_vectors * kLanes<typename Operands::A>;
+  constexpr int64_t kWidth = NumVectors * kLanes<typename Operands::A>;
   for (; num_columns >= kWidth; num_columns -= kWidth) {
-    multiply_panel<Operands, num_vectors, accumulate>(num_rows, left, right, depth, result);
+    multiply_panel<Operands, NumVectors, Accumulate>(num_rows, left, right, depth, result);
     right.data += kWidth;
     result.data += kWidth;
   }
-  if constexpr (num_vectors > 1) {
+  if constexpr (NumVectors > 1) {
     if (num_columns > 0) {
-      multiply_panels<Operands, num_vectors - 1, accumulate>(num_rows, num_columns, left, right, depth, result);
+      multiply_panels<Operands, NumVectors - 1, Accumulate>(num_rows, num_columns, left, right, depth, result);
     }
   }
 }
 
 // result = left · right, or result + left · right. num_rows is a multiple of kTileRows, num_columns of kLanes<A>; depth
 // counts operands.
-template <typename Operands, bool accumulate>
+template <typename Operands, bool Accumulate>
 [[gnu::flatten]] void multiply(int64_t num_rows, int64_t num_columns, Left<typename Operands::Operand> left,
                                Rows<const typename Operands::Operand> right, int64_t depth,
                                Rows<typename Operands::A> result) {
-  multiply_panels<Operands, kTileVectors, accumulate>(num_rows, num_columns, left, right, depth, result);
+  multiply_panels<Operands, kTileVectors, Accumulate>(num_rows, num_columns, left, right, depth, result);
 }
 
 }  // namespace

@@ -34,7 +34,7 @@ template <typename T>
 }
 
 // With g = dy · weight: dx = rstd · g - x · rstd³ · mean(g · x), dweight = sum over rows of dy · x · rstd.
-template <typename T, bool has_residual>
+template <typename T, bool HasResidual>
 [[gnu::flatten]] void backward_rows(const T* dy, const T* x, const Arithmetic<T>* rstd, const T* weight,
                                     const T* residual, int64_t num_rows, int64_t hidden, T* dx,
                                     Arithmetic<T>* dweight) {
@@ -52,13 +52,13 @@ template <typename T, bool has_residual>
     for_each_vector<A>(hidden, [&](int64_t i, auto count, int) {
       Vector<A> gradient = load<A>(dy + i, count) * load<A>(weight + i, count) * factor;
       gradient -= load<A>(x + i, count) * along_x;
-      if constexpr (has_residual) gradient += load<A>(residual + i, count);
+      if constexpr (HasResidual) gradient += load<A>(residual + i, count);
       store<A>(dx + i, gradient, count);
     });
     dy += hidden;
     x += hidden;
     dx += hidden;
-    if constexpr (has_residual) residual += hidden;
+    if constexpr (HasResidual) residual += hidden;
   }
 }
 

@@ -8,10 +8,10 @@
 namespace layline::trainer::kernels::simd {
 namespace {
 
-// a0 b0 a1 b1 … of the first (offset 0) or second (offset kLanes / 2) halves.
-template <typename A, int offset, int... i>
-Vector<A> interleaved(Vector<A> a, Vector<A> b, std::integer_sequence<int, i...>) {
-  return __builtin_shufflevector(a, b, (offset + i / 2 + (i % 2) * kLanes<A>)...);
+// a0 b0 a1 b1 … of the first (Offset 0) or second (Offset kLanes / 2) halves.
+template <typename A, int Offset, int... I>
+Vector<A> interleaved(Vector<A> a, Vector<A> b, std::integer_sequence<int, I...>) {
+  return __builtin_shufflevector(a, b, (Offset + I / 2 + (I % 2) * kLanes<A>)...);
 }
 
 // kLanes by kLanes. Each round of shuffles moves one bit of the row's number into the column's.

@@ -36,10 +36,10 @@ constexpr int kVectorBytes = 16;
 template <typename A>
 constexpr int kLanes = kVectorBytes / static_cast<int>(sizeof(A));
 
-// The vector of `lanes` values of a type.
-template <typename T, int lanes>
+// The vector of `NumLanes` values of a type.
+template <typename T, int NumLanes>
 struct VectorOf {
-  using Type [[gnu::vector_size(sizeof(T) * lanes)]] = T;
+  using Type [[gnu::vector_size(sizeof(T) * NumLanes)]] = T;
 };
 template <typename A>
 using Vector = typename VectorOf<A, kLanes<A>>::Type;
@@ -62,22 +62,22 @@ Vector<A> broadcast(A value) {
 }
 
 // The bits of bf16 in the upper halves of fp32.
-template <int lanes>
-typename VectorOf<float, lanes>::Type widened(typename VectorOf<uint16_t, lanes>::Type narrow) {
-  using Wide = typename VectorOf<uint32_t, lanes>::Type;
+template <int NumLanes>
+typename VectorOf<float, NumLanes>::Type widened(typename VectorOf<uint16_t, NumLanes>::Type narrow) {
+  using Wide = typename VectorOf<uint32_t, NumLanes>::Type;
 #if defined(__AVX512F__)
-  if constexpr (lanes == 16) {  // masked: GCC 12 takes the unmasked one's result for uninitialized (GCC bug 105593)
-    return std::bit_cast<typename VectorOf<float, lanes>::Type>(
+  if constexpr (NumLanes == 16) {  // masked: GCC 12 takes the unmasked one's result for uninitialized (GCC bug 105593)
+    return std::bit_cast<typename VectorOf<float, NumLanes>::Type>(
         std::bit_cast<Wide>(_mm512_maskz_cvtepu16_epi32(0xffff, std::bit_cast<__m256i>(narrow))) << 16);
   }
 #endif
 #if defined(__AVX2__)
-  if constexpr (lanes == 8) {
-    return std::bit_cast<typename VectorOf<float, lanes>::Type>(
+  if constexpr (NumLanes == 8) {
+    return std::bit_cast<typename VectorOf<float, NumLanes>::Type>(
         std::bit_cast<Wide>(_mm256_cvtepu16_epi32(std::bit_cast<__m128i>(narrow))) << 16);
   }
 #endif
-  return std::bit_cast<typename VectorOf<float, lanes>::Type>(__builtin_convertvector(narrow, Wide) << 16);
+  return std::bit_cast<typename VectorOf<float, NumLanes>::Type>(__builtin_convertvector(narrow, Wide) << 16);
 }
 
 // kLanes<A> values of T, as A.
