@@ -6,7 +6,7 @@
   pytorch  a training step of --config (small) in bf16 with fp32 master weights, on --threads (2) threads, against the
            peers of bench/peers/peer_llama.py
   ranks    a step of tiny at a global batch of 16: two data-parallel ranks of one thread against one rank of two
-  start    seconds from the start of `layline train --nproc 4` to its first step's row in the metrics
+  start    seconds from the start of `layline train --nproc 4` to the moment its first step begins, and to that step's end
 
 What is compared takes turns, step by step, in processes that live as long as the comparison: the machine's moods meet
 all alike. Quoted are medians. A process of layline-train is told to train a step by a line on its standard input
@@ -176,6 +176,7 @@ def against_itself(arguments, folder):
 
 
 def first_step_seconds(arguments, run, metrics):
+    """Until it begins, and until its row is in the metrics."""
     metrics.unlink(missing_ok=True)
     start = time.perf_counter()
     command = [arguments.program.parent / "layline", "train", run, "--nproc", "4"]
@@ -186,14 +187,17 @@ def first_step_seconds(arguments, run, metrics):
             time.sleep(0.002)
         seconds = time.perf_counter() - start
         process.terminate()
-    return seconds
+    return seconds - json.loads(metrics.read_text().splitlines()[0])["step_seconds"], seconds
 
 
 def start_of_four(arguments, folder):
     metrics = folder / "metrics.jsonl"
     run = write_run(folder, peer_llama.CONFIGS["tiny"], "dp2 tp2 pp1 mb4", GLOBAL_BATCH, metrics=str(metrics))
-    seconds = [first_step_seconds(arguments, run, metrics) for _ in range(START_REPEATS)]
-    return dict(ranks=4, layout="dp2 tp2 pp1 mb4", median_seconds=statistics.median(seconds), min_seconds=min(seconds))
+    begin, end = zip(*(first_step_seconds(arguments, run, metrics) for _ in range(START_REPEATS)))
+    return dict(
+        ranks=4, layout="dp2 tp2 pp1 mb4", median_seconds_to_begin=statistics.median(begin),
+        max_seconds_to_begin=max(begin), median_seconds_to_end=statistics.median(end),
+    )  # fmt: skip
 
 
 COMPARISONS = {"pytorch": against_pytorch, "ranks": against_itself, "start": start_of_four}
