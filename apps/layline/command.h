@@ -16,6 +16,7 @@ void add_validate(CLI::App& app);
 void add_calibrate(CLI::App& app);
 void add_specs(CLI::App& app);
 void add_train(CLI::App& app);
+void add_tune(CLI::App& app);
 
 // One line for a command line that does not parse: CLI11's message, and the nearest known flag or command to what was
 // not known.
