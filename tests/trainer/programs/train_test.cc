@@ -107,7 +107,7 @@ TEST_F(TrainPrograms, RanksOfDifferentRunsDoNotTrainTogether) {
 TEST_F(TrainPrograms, AnInterruptStopsBetweenSteps) {
   const Result result = shell(
       "{} train run.json --nproc 2 --set steps=100000000 > out.txt & pid=$!; for i in $(seq 2000); do "
-      "grep -q '^step' out.txt && break; sleep 0.01; done; kill -INT $pid; wait $pid");
+      "grep -sq '^step' out.txt && break; sleep 0.01; done; kill -INT $pid; wait $pid");
   EXPECT_EQ(result.code, 130) << result.err;
   EXPECT_EQ(result.err, "");
   EXPECT_FALSE(rows().empty());  // and all are whole
@@ -117,7 +117,7 @@ TEST_F(TrainPrograms, ARankThatIsKilledEndsTheRunWithOneLine) {
   const auto start = Clock::now();
   const Result result = shell(
       "{} train run.json --nproc 2 --set steps=100000000 > out.txt & pid=$!; for i in $(seq 2000); do "
-      "grep -q '^step' out.txt && break; sleep 0.01; done; kill -9 $(pgrep -P $pid | tail -1); wait $pid");
+      "grep -sq '^step' out.txt && break; sleep 0.01; done; kill -9 $(pgrep -P $pid | tail -1); wait $pid");
   EXPECT_EQ(result.code, 1);
   EXPECT_EQ(result.err, "error: rank 1 was killed by signal 9 (SIGKILL)\n");
   EXPECT_LT(std::chrono::duration<double>(Clock::now() - start).count(), 20);
