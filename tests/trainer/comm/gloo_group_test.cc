@@ -131,7 +131,7 @@ TEST(GlooGroup, ProcessesOverTcpGetThePlainResults) {
     const auto world = factory.make_world();
     std::string wrong;
     for (const at::ScalarType dtype : summed_dtypes()) {
-      const int64_t num = 3 * 100'003;
+      const int64_t num = int64_t{3} * 100'003;
       const at::Tensor sum = plain_sum(numbers_of_ranks(kSize, num, dtype));
       at::Tensor reduced = numbers(num, dtype, rank);
       at::Tensor scattered = at::empty({num / kSize}, dtype), gathered = at::empty({num}, dtype);
