@@ -10,24 +10,30 @@
 #include <optional>
 
 #include "apps/layline/command.h"
+#include "apps/layline/terminal.h"
 #include "apps/layline_train/environment.h"
 #include "apps/layline_train/interrupt.h"
 #include "apps/layline_train/observers.h"
 #include "apps/layline_train/paced_observer.h"
 #include "layline/base/error.h"
 #include "layline/trainer/config/check_run.h"
+#include "layline/trainer/dryrun/report.h"
 #include "layline/trainer/loop/train.h"
 
 namespace {
 
 namespace app = layline::app;
 namespace config = layline::trainer::config;
+namespace dryrun = layline::trainer::dryrun;
 namespace loop = layline::trainer::loop;
 
 struct Flags {
   std::string run;
   std::vector<std::string> overrides;
   bool steps_on_stdin = false;
+  bool dry_run = false;
+  bool json = false;
+  std::optional<int64_t> num_ranks;  // of a dry run
 };
 
 // The exit code of a command line that asks for help, else none.
@@ -37,6 +43,12 @@ std::optional<int> parse(int argc, char** argv, Flags& flags) {
   command.add_option("--set", flags.overrides, "KEY=VALUE, such as optimizer.learning_rate=1e-4")
       ->expected(1)
       ->take_all();
+  CLI::Option* dry_run =
+      command.add_flag("--dry-run", flags.dry_run, "check everything, run a step without contents, say its bytes");
+  command.add_flag("--json", flags.json, "of a dry run: for programs")->needs(dry_run);
+  command.add_option("--ranks", flags.num_ranks, "of a dry run: how many, instead of what the launcher says")
+      ->check(CLI::Range(int64_t{1}, int64_t{1'000'000}))
+      ->needs(dry_run);
   command.add_flag("--step-on-stdin", flags.steps_on_stdin)->group("");  // of bench/trainer_vs_pytorch.py
   command.footer(
       "Started by `layline train`, torchrun, srun or mpirun, once for each rank. Example: torchrun --no-python "
@@ -51,26 +63,37 @@ std::optional<int> parse(int argc, char** argv, Flags& flags) {
   return std::nullopt;
 }
 
-// Mistakes in what every rank reads are said once on each machine, since their files may differ.
+// Files may differ from machine to machine: a rank that cannot start tells the others.
 config::RunConfig read_run(const Flags& flags, const loop::Launch& launch) {
   try {
     config::RunConfig run = config::read_run_config(flags.run, flags.overrides);
     config::check_run(run);
     return run;
-  } catch (const layline::base::InputError&) {
-    if (launch.local_rank != 0) throw app::Exit{app::kBadInput};
-    throw;
+  } catch (const layline::base::InputError& error) {
+    loop::give_up(error.what(), launch);
   }
+}
+
+// Every rank that a launcher starts would find the same: the first one says it.
+int run_dry(const Flags& flags) {
+  const loop::Launch launch = flags.num_ranks ? loop::Launch{} : app::find_launch(app::variable);
+  if (launch.rank != 0) return 0;
+  const config::RunConfig run = config::read_run_config(flags.run, flags.overrides);
+  const dryrun::Report report = dryrun::check_and_run(run, flags.num_ranks.value_or(launch.world_size));
+  app::print(flags.json ? dryrun::to_json(report) : dryrun::to_text(report, run, app::text_style()));
+  return dryrun::fits(report, run) ? 0 : app::kNothingFits;
 }
 
 int run(int argc, char** argv) {
   Flags flags;
   if (const std::optional<int> code = parse(argc, argv, flags)) return *code;
+  if (flags.dry_run) return run_dry(flags);
   const loop::Launch launch = app::find_launch(app::variable);
+  app::ignore_lost_readers();
+  if (app::is_launched(app::variable)) app::end_with_parent();
   const config::RunConfig run = read_run(flags, launch);
   const std::unique_ptr<loop::Observer> observer =
       flags.steps_on_stdin ? std::make_unique<app::PacedObserver>() : app::make_observer(run, launch);
-  app::install_signal_handlers();
   loop::train(run, launch, *observer);
   constexpr int kSignalled = 128;
   return app::stop_signal() == 0 ? 0 : kSignalled + app::stop_signal();

@@ -14,6 +14,7 @@
 #include <array>
 #include <cerrno>
 #include <csignal>
+#include <cstdio>
 #include <cstring>
 
 #include "layline/base/error.h"
@@ -57,7 +58,8 @@ std::vector<char*> pointers(const std::vector<std::string>& texts) {
 }
 
 // In the child, between fork and exec: nothing here may allocate.
-[[noreturn]] void become(char** arguments, char** environment, int error_end, pid_t parent) {
+[[noreturn]] void become(char** arguments, char** environment, int error_end, RankProcess::Output output,
+                         pid_t parent) {
   setpgid(0, 0);
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(kCannotStart);
@@ -65,8 +67,9 @@ std::vector<char*> pointers(const std::vector<std::string>& texts) {
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);
-  const int nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
+  const int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
   if (nothing >= 0) dup2(nothing, STDIN_FILENO);
+  if (nothing >= 0 && output == RankProcess::Output::kNone) dup2(nothing, STDOUT_FILENO);
   dup2(error_end, STDERR_FILENO);
   execve(arguments[0], arguments, environment);
   for (const char* text :
@@ -98,6 +101,12 @@ std::vector<std::string> rank_environment(int64_t rank, int64_t num_ranks, int m
   return environment;
 }
 
+void become(const std::vector<std::string>& arguments, const std::vector<std::string>& environment) {
+  std::fflush(nullptr);
+  execve(arguments.front().c_str(), pointers(arguments).data(), pointers(environment).data());
+  throw base::RunError("cannot start " + arguments.front(), reason());
+}
+
 int free_port() {
   const int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_in address = {};
@@ -117,12 +126,13 @@ bool Ending::is_signal() const { return WIFSIGNALED(status); }
 int Ending::code() const { return WEXITSTATUS(status); }
 int Ending::signal() const { return WTERMSIG(status); }
 
-RankProcess::RankProcess(const std::vector<std::string>& arguments, const std::vector<std::string>& environment) {
+RankProcess::RankProcess(const std::vector<std::string>& arguments, const std::vector<std::string>& environment,
+                         Output output) {
   std::array<int, 2> ends = {-1, -1};
   if (pipe2(ends.data(), O_CLOEXEC) != 0) throw base::RunError(arguments[0], "cannot start: " + reason());
   error_pipe_ = ends[0];
   fcntl(error_pipe_, F_SETFL, O_NONBLOCK);
-  start(arguments, environment, ends[1]);
+  start(arguments, environment, ends[1], output);
   const std::string why = reason();
   close(ends[1]);
   if (is_running_) return;
@@ -132,7 +142,7 @@ RankProcess::RankProcess(const std::vector<std::string>& arguments, const std::v
 
 // Signals wait while there are two of us, so that none of ours is noticed by the child.
 void RankProcess::start(const std::vector<std::string>& arguments, const std::vector<std::string>& environment,
-                        int error_end) {
+                        int error_end, Output output) {
   const std::vector<char*> argument_pointers = pointers(arguments), environment_pointers = pointers(environment);
   const pid_t parent = getpid();
   sigset_t all, before;
@@ -141,7 +151,7 @@ void RankProcess::start(const std::vector<std::string>& arguments, const std::ve
   pid_ = fork();
   if (pid_ == 0) {
     become(const_cast<char**>(argument_pointers.data()), const_cast<char**>(environment_pointers.data()), error_end,
-           parent);
+           output, parent);
   }
   const int why = errno;
   sigprocmask(SIG_SETMASK, &before, nullptr);

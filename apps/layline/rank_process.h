@@ -15,6 +15,10 @@ std::vector<std::string> rank_environment(int64_t rank, int64_t num_ranks, int m
 // A TCP port of the loopback that nobody uses at the moment.
 int free_port();
 
+// Goes on as this program, whose first argument is its file, in the place of the current one. Throws base::RunError
+// when it cannot.
+[[noreturn]] void become(const std::vector<std::string>& arguments, const std::vector<std::string>& environment);
+
 // How a process ended, as waitpid() gives it.
 struct Ending {
   int status = 0;
@@ -24,11 +28,14 @@ struct Ending {
 };
 
 // Leads a process group of its own, so that what it starts ends with it; and it is killed when this process dies. Its
-// standard input is empty, its standard output is ours.
+// standard input is empty, its standard output is ours or goes nowhere.
 class RankProcess {
  public:
+  enum class Output { kOurs, kNone };
+
   // Throws base::RunError.
-  RankProcess(const std::vector<std::string>& arguments, const std::vector<std::string>& environment);
+  RankProcess(const std::vector<std::string>& arguments, const std::vector<std::string>& environment,
+              Output output = Output::kOurs);
   RankProcess(const RankProcess&) = delete;
   RankProcess& operator=(const RankProcess&) = delete;
   ~RankProcess();  // kills what still runs
@@ -48,7 +55,8 @@ class RankProcess {
   std::string read_errors();
 
  private:
-  void start(const std::vector<std::string>& arguments, const std::vector<std::string>& environment, int error_end);
+  void start(const std::vector<std::string>& arguments, const std::vector<std::string>& environment, int error_end,
+             Output output);
 
   pid_t pid_ = -1;
   bool is_running_ = false;

@@ -18,8 +18,6 @@
 namespace layline::app {
 namespace {
 
-constexpr int kSignalled = 128;
-
 sigset_t watched_signals() {
   sigset_t signals;
   sigemptyset(&signals);
@@ -81,6 +79,7 @@ int Supervisor::run(const std::vector<std::string>& arguments, int64_t num_ranks
     obey_signals();  // before looking, so that no ending goes unseen behind a SIGCHLD that was read
     pass_errors_on();
     look_for_endings();
+    shorten_grace();
     enforce_deadlines();
   }
   pass_errors_on();
@@ -164,6 +163,14 @@ void Supervisor::enforce_deadlines() {
   send_all(is_terminating_ ? SIGKILL : SIGTERM);
   is_terminating_ = true;
   set_deadline(kTerminationSeconds);
+}
+
+// Nobody has to be waited for to learn the reason.
+void Supervisor::shorten_grace() {
+  if (!deadline_ || !is_reason_said_ || is_terminating_) return;
+  const std::optional<Clock::time_point> before = deadline_;
+  set_deadline(kSaidGraceSeconds);
+  deadline_ = std::min(*deadline_, *before);
 }
 
 void Supervisor::set_deadline(double seconds) {

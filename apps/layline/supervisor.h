@@ -30,12 +30,13 @@ class SignalQueue {
   int file_descriptor_ = -1;
 };
 
-// A rank that fails, or is killed, gives the others grace_seconds to end by themselves; then they are terminated, and
-// after kTerminationSeconds killed. A first SIGINT or SIGTERM is passed on to the ranks, which end when they have
-// saved; a second kills them.
+// A rank that fails, or is killed, gives the others grace_seconds to say why and to end by themselves, and once the
+// reason is said kSaidGraceSeconds at most; then they are terminated, and after kTerminationSeconds killed. A first
+// SIGINT or SIGTERM is passed on to the ranks, which end when they have saved; a second kills them.
 class Supervisor {
  public:
   static constexpr double kGraceSeconds = 8;
+  static constexpr double kSaidGraceSeconds = 4;
   static constexpr double kTerminationSeconds = 1;
 
   explicit Supervisor(const SignalQueue& signals, double grace_seconds = kGraceSeconds)
@@ -57,6 +58,7 @@ class Supervisor {
   void note_failure(size_t rank);
   void obey_signals();
   void enforce_deadlines();
+  void shorten_grace();
   void set_deadline(double seconds);
   void send_all(int signal) const;
   void say(const std::string& line);

@@ -1,11 +1,10 @@
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <CLI/CLI.hpp>
-#include <filesystem>
 #include <memory>
 
 #include "apps/layline/command.h"
+#include "apps/layline/find_trainer.h"
 #include "apps/layline/supervisor.h"
 #include "apps/layline/terminal.h"
 #include "layline/base/error.h"
@@ -18,6 +17,7 @@ namespace {
 
 namespace config = trainer::config;
 
+constexpr int64_t kMaxRanks = 1'000'000;
 constexpr int64_t kMaxRanksOfAMachine = 4096;
 
 struct TrainFlags {
@@ -25,25 +25,11 @@ struct TrainFlags {
   int64_t nproc = 1;
   std::vector<std::string> overrides;
   bool check = false;
+  bool dry_run = false;
+  bool json = false;
   std::string program;
   double grace_seconds = Supervisor::kGraceSeconds;
 };
-
-// Beside this program.
-std::string default_program() {
-  std::error_code error;
-  const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", error);
-  return (self.parent_path() / "layline-train").string();
-}
-
-std::string find_program(const TrainFlags& flags) {
-  const std::string program = flags.program.empty() ? default_program() : flags.program;
-  if (access(program.c_str(), X_OK) == 0) return program;
-  throw base::InputError(
-      fmt::format("{} was not built, and it is what trains: get libtorch with "
-                  "`scripts/setup.sh torch`, then build everything with `make`",
-                  program));
-}
 
 std::string check_text(const config::RunConfig& run, const config::ResolvedLayout& resolved) {
   const config::Prediction prediction = config::predict(resolved.job, resolved.layout);
@@ -56,13 +42,26 @@ std::string check_text(const config::RunConfig& run, const config::ResolvedLayou
       base::format_seconds(prediction.step_seconds), base::format_gib(peak, 2));
 }
 
+// Becomes the first of nproc ranks, which needs no other.
+[[noreturn]] void run_dry(const TrainFlags& flags) {
+  std::vector<std::string> arguments = {find_trainer(flags.program), flags.run, "--dry-run"};
+  if (flags.json) arguments.emplace_back("--json");
+  for (const std::string& text : flags.overrides) arguments.push_back("--set=" + text);
+  become(arguments, rank_environment(0, flags.nproc, /*master_port=*/1));
+}
+
 void run_train(const TrainFlags& flags) {
+  if (flags.dry_run) run_dry(flags);
+  if (flags.nproc > kMaxRanksOfAMachine) {
+    throw base::InputError(
+        "--nproc", fmt::format("found {}, want 1 to {}; only --dry-run takes more", flags.nproc, kMaxRanksOfAMachine));
+  }
   const SignalQueue signals;
   const config::RunConfig run = config::read_run_config(flags.run, flags.overrides);
   config::check_run(run);
   const config::ResolvedLayout resolved = config::resolve_layout(run, flags.nproc);
   if (flags.check) return print(check_text(run, resolved));
-  std::vector<std::string> arguments = {find_program(flags), flags.run};
+  std::vector<std::string> arguments = {find_trainer(flags.program), flags.run};
   for (const std::string& text : flags.overrides) arguments.push_back("--set=" + text);
   const int code = Supervisor(signals, flags.grace_seconds).run(arguments, flags.nproc);
   if (code != 0) throw Exit{code};
@@ -75,12 +74,15 @@ void add_train(CLI::App& app) {
   CLI::App* command = app.add_subcommand("train", "Train a model on this machine, with a rank for each process");
   command->add_option("run", flags->run, "RUN.json; its paths are relative to the current directory")->required();
   command->add_option("--nproc", flags->nproc, "ranks to start")
-      ->check(CLI::Range(int64_t{1}, kMaxRanksOfAMachine))
+      ->check(CLI::Range(int64_t{1}, kMaxRanks))
       ->capture_default_str();
   command->add_option("--set", flags->overrides, "KEY=VALUE: a key of RUN.json, such as optimizer.learning_rate=1e-4")
       ->expected(1)
       ->take_all();
   command->add_flag("--check", flags->check, "only check everything, and say what would run");
+  CLI::Option* dry_run = command->add_flag(
+      "--dry-run", flags->dry_run, "check everything and run a step without contents: the exact bytes of every stage");
+  command->add_flag("--json", flags->json, "of a dry run: for programs")->needs(dry_run);
   command->add_option("--program", flags->program, "what to start instead of layline-train")->group("");
   command->add_option("--grace-seconds", flags->grace_seconds, "for ranks to end after another one failed")->group("");
   command->footer(

@@ -129,6 +129,16 @@ int port_of_job(const std::optional<std::string>& id) {
   return static_cast<int>(kFirstPort + hash % kNumPorts);
 }
 
+// At MASTER_PORT there is torchrun's own store, unless it was told to leave the port to its ranks.
+std::optional<int> port_under_torchrun(const Environment& environment) {
+  if (environment.get("TORCHELASTIC_USE_AGENT_STORE") != "True") return std::nullopt;
+  std::string job;
+  for (const char* name : {"TORCHELASTIC_RUN_ID", "TORCHELASTIC_RESTART_COUNT", "MASTER_PORT"}) {
+    job += environment.get(name).value_or("") + ".";
+  }
+  return port_of_job(job);
+}
+
 }  // namespace
 
 std::optional<std::string> variable(const char* name) {
@@ -164,9 +174,16 @@ Launch find_launch(const Variables& variables) {
   launch.rank = ranks.rank;
   launch.world_size = ranks.world_size;
   launch.local_rank = ranks.local_rank;
+  launch.shares_cores = !environment.get("OMP_NUM_THREADS");
   if (address) launch.master_addr = *address;
   if (const auto port = environment.number("MASTER_PORT", 1, 65535)) launch.master_port = static_cast<int>(*port);
+  if (const auto port = torchrun ? port_under_torchrun(environment) : std::nullopt) launch.master_port = *port;
   return launch;
+}
+
+bool is_launched(const Variables& variables) {
+  const Environment environment(variables);
+  return environment.get(kOpenMpi.rank).has_value() || environment.get("TORCHELASTIC_RUN_ID").has_value();
 }
 
 std::string first_host(const std::string& node_list) {

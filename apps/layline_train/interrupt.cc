@@ -1,5 +1,8 @@
 #include "apps/layline_train/interrupt.h"
 
+#include <sys/prctl.h>
+#include <unistd.h>
+
 #include <csignal>
 
 namespace layline::app {
@@ -12,13 +15,20 @@ void note(int signal) { noted_signal = signal; }
 
 }  // namespace
 
-void install_signal_handlers() {
+void note_signals() {
   struct sigaction action = {};
   action.sa_handler = note;
   action.sa_flags = SA_RESTART | static_cast<int>(SA_RESETHAND);
   sigaction(SIGINT, &action, nullptr);
   sigaction(SIGTERM, &action, nullptr);
-  std::signal(SIGPIPE, SIG_IGN);
+}
+
+void ignore_lost_readers() { std::signal(SIGPIPE, SIG_IGN); }
+
+void end_with_parent() {
+  const pid_t parent = getppid();
+  prctl(PR_SET_PDEATHSIG, SIGTERM);
+  if (getppid() != parent) std::raise(SIGTERM);
 }
 
 int stop_signal() { return noted_signal; }

@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <thread>
+#include <utility>
 
 #include "apps/layline/command.h"
 #include "apps/layline/terminal.h"
@@ -20,6 +21,10 @@ constexpr std::chrono::seconds kToEndAfterAFailure(3);
 
 }  // namespace
 
+void RankObserver::before_step() {
+  if (!std::exchange(notes_signals_, true)) note_signals();
+}
+
 bool RankObserver::wants_stop() { return stop_signal() != 0; }
 
 void RankObserver::on_failure_elsewhere() {
@@ -29,10 +34,8 @@ void RankObserver::on_failure_elsewhere() {
   }).detach();
 }
 
-MainObserver::MainObserver(const std::string& metrics)
-    : style_(text_style()), is_terminal_(isatty(STDOUT_FILENO) != 0) {
-  if (!metrics.empty()) metrics_.emplace(metrics);
-}
+MainObserver::MainObserver(std::string metrics)
+    : metrics_path_(std::move(metrics)), style_(text_style()), is_terminal_(isatty(STDOUT_FILENO) != 0) {}
 
 void MainObserver::print(const std::string& text) {
   if (!is_read_) return;
@@ -46,7 +49,10 @@ bool MainObserver::is_time_for_a_line() {
   return true;
 }
 
-void MainObserver::on_banner(const std::string& text) { print(text + "\n"); }
+void MainObserver::on_banner(const std::string& text) {
+  if (!metrics_path_.empty()) metrics_.emplace(metrics_path_);
+  print(text + "\n");
+}
 
 void MainObserver::on_step(const trainer::loop::StepRecord& record) {
   if (metrics_) metrics_->write(record);

@@ -15,17 +15,22 @@ namespace layline::app {
 // What all ranks do alike.
 class RankObserver : public trainer::loop::Observer {
  public:
+  void before_step() override;  // from the first one on signals are noted
   bool wants_stop() override;
   // Ends the process when train() has not ended by itself a few seconds later.
   void on_failure_elsewhere() override;
+
+ private:
+  bool notes_signals_ = false;
 };
 
 // Rank 0: the banner and a line a step on standard output, at most ten a second on a terminal, and the metrics file.
 // When nobody reads the output any more, the run goes on without it.
 class MainObserver : public RankObserver {
  public:
-  // metrics: file, or "". Throws base::InputError when it cannot be written.
-  explicit MainObserver(const std::string& metrics);
+  explicit MainObserver(std::string metrics);  // file, or ""
+  // Opens the metrics file: only now do all ranks hear of it when it cannot be written (base::InputError), and it is
+  // not touched by a run that does not start.
   void on_banner(const std::string& text) override;
   void on_step(const trainer::loop::StepRecord& record) override;
   void on_message(const std::string& line) override;
@@ -36,6 +41,7 @@ class MainObserver : public RankObserver {
   void print(const std::string& text);
   bool is_time_for_a_line();
 
+  std::string metrics_path_;
   std::optional<trainer::metrics::MetricsWriter> metrics_;
   base::TextStyle style_;
   bool is_terminal_;
@@ -55,7 +61,6 @@ class QuietObserver : public RankObserver {
   int64_t rank_;
 };
 
-// Opens the metrics file on rank 0.
 std::unique_ptr<trainer::loop::Observer> make_observer(const trainer::config::RunConfig& config,
                                                        const trainer::loop::Launch& launch);
 

@@ -11,6 +11,7 @@
 namespace layline::app {
 
 void PacedObserver::before_step() {
+  RankObserver::before_step();
   std::string line;
   if (!std::getline(std::cin, line)) throw Exit{0};
 }

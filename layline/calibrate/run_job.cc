@@ -5,12 +5,15 @@
 #include <algorithm>
 
 #include "layline/base/error.h"
+#include "layline/base/number.h"
+#include "layline/layout/layout_text.h"
 #include "layline/spec/registry.h"
 
 namespace layline::calibrate {
 namespace {
 
 constexpr int64_t kMaxNode = 100'000;
+constexpr double kMaxMemory = 1e15;
 
 bool contains(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
 
@@ -128,8 +131,14 @@ RunJobOrReason job_of(const runs::RunRecord& record, const std::string& engine_o
     run.job.global_batch = *record.global_batch_sequences;
     run.job.sequence_length = *record.seq_len;
     run.job.precision = precision_of(record.precision, run.job.cluster.gpu);
+    if (const std::string limit = runs::note(record, "memory_limit_bytes"); !limit.empty()) {
+      run.job.cluster.gpu.memory_bytes = base::parse_number(limit, 1, kMaxMemory, "memory_limit_bytes");
+    }
     spec::check_job(run.job);
-    run.layout = layout_of(record, run.job.engine, run.job.num_gpus);
+    const std::string text = runs::note(record, "layout");
+    run.layout = text.empty() ? layout_of(record, run.job.engine, run.job.num_gpus)
+                              : layout::parse_layout(text, {.num_gpus = run.job.num_gpus,
+                                                            .defaults = layout::text_defaults(run.job.engine)});
     return {std::move(run), ""};
   } catch (const base::InputError& error) {
     return {std::nullopt, error.what()};

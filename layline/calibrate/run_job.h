@@ -21,8 +21,10 @@ struct RunJobOrReason {
   std::string reason;  // why the record cannot be priced; empty when it can
 };
 
-// Builds both from the record's columns. `engine_override` replaces the engine column when not empty. A record that
-// lacks a needed field, or names an unknown engine or hardware, comes back with the reason. Does not throw.
+// Builds both from the record's columns. The notes `layout=` (a layout text, for what columns cannot say) and
+// `memory_limit_bytes=` (of each rank, less than the GPU has) win over them. `engine_override` replaces the engine
+// column when not empty. A record that lacks a needed field, or names an unknown engine or hardware, comes back with
+// the reason. Does not throw.
 RunJobOrReason job_of(const runs::RunRecord& record, const std::string& engine_override);
 
 }  // namespace layline::calibrate

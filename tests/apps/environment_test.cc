@@ -70,6 +70,36 @@ TEST(Launch, TorchrunSaysEverything) {
   EXPECT_EQ(launch.master_port, 1234);
 }
 
+TEST(Launch, ThePortWhereTorchrunServesIsLeftToIt) {
+  const Set agent = with(kTorchrun, {{"TORCHELASTIC_RUN_ID", "none"}, {"TORCHELASTIC_USE_AGENT_STORE", "True"}});
+  const int port = find(agent).master_port;
+  EXPECT_GE(port, 20000);
+  EXPECT_LT(port, 30000);
+  EXPECT_EQ(find(with(agent, {{"RANK", "0"}, {"LOCAL_RANK", "0"}})).master_port, port);
+  EXPECT_NE(find(with(agent, {{"TORCHELASTIC_RESTART_COUNT", "1"}})).master_port, port);
+  EXPECT_NE(find(with(agent, {{"MASTER_PORT", "1235"}})).master_port, port);
+  EXPECT_EQ(find(with(agent, {{"TORCHELASTIC_USE_AGENT_STORE", "False"}})).master_port, 1234);
+}
+
+TEST(Launch, CoresAreSharedUnlessTheNumberOfThreadsIsSet) {
+  EXPECT_TRUE(find(kTorchrun).shares_cores);
+  EXPECT_FALSE(find(with(kTorchrun, {{"OMP_NUM_THREADS", "3"}})).shares_cores);
+}
+
+TEST(Launch, MpirunAndTorchrunStartTheirRanksThemselves) {
+  const auto launched = [](const Set& set) {
+    return is_launched([&](const char* name) {
+      const auto found = set.find(name);
+      return found == set.end() ? std::nullopt : std::optional<std::string>(found->second);
+    });
+  };
+  EXPECT_TRUE(launched(kOpenMpi));
+  EXPECT_TRUE(launched(with(kTorchrun, {{"TORCHELASTIC_RUN_ID", "none"}})));
+  // By hand, as with nohup, they may outlive their shell.
+  EXPECT_FALSE(launched({{"RANK", "0"}, {"WORLD_SIZE", "2"}}));
+  EXPECT_FALSE(launched({}));
+}
+
 TEST(Launch, RankAndWorldSizeAreEnoughOnOneMachine) {
   const auto launch = find({{"RANK", "1"}, {"WORLD_SIZE", "2"}});
   EXPECT_EQ(launch.local_rank, 1);

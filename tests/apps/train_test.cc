@@ -22,7 +22,7 @@ class Train : public Program {
  protected:
   void SetUp() override {
     Program::SetUp();
-    write_text(path("corpus"), "In the beginning\n");
+    write_text(path("corpus"), std::string(1000, 'x'));
     write_text(path("run.json"), R"({"model": "llama-tiny", "sequence_length": 64, "global_batch": 32, "steps": 3,
       "data": {"train": "corpus"}})");
   }
@@ -111,9 +111,9 @@ TEST_F(Train, MistakesAreOneLineAndNothingIsStarted) {
       {"run.json --set seeed=3", {"--set seeed=3: $.seeed: unknown key", "did you mean \"seed\"?"}},
       {"run.json --set steps=x", {"$.steps: found \"x\""}},
       {"run.json --set data.train=corpse",
-       {"run.json: $.data.train: corpse: found neither", "did you mean \"corpus\"?"}},
+       {"--set data.train=corpse: $.data.train: corpse: found neither", "did you mean \"corpus\"?"}},
       {"run.json --set layout=tp4 --nproc 4",
-       {"run.json: $.layout: illegal layout \"tp4\": tp 4 does not divide 6 heads"}},
+       {"--set layout=tp4: $.layout: illegal layout \"tp4\": tp 4 does not divide 6 heads"}},
       {"run.json --set layout=dp2 --nproc 3", {"it is for 2 ranks, and 3 are started"}},
       {"run.json --set device=cuda", {"no CUDA support"}},
       {"run.json --set checkpoint.directory=c", {"$.checkpoint.directory: this build cannot write checkpoints"}},

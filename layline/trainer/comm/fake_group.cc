@@ -1,9 +1,13 @@
 #include "layline/trainer/comm/fake_group.h"
 
+#include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
+
 #include <algorithm>
 #include <cassert>
 
 #include "layline/trainer/comm/call.h"
+#include "layline/trainer/comm/scratch.h"
 
 namespace layline::trainer::comm {
 
@@ -23,25 +27,25 @@ class FakeGroup : public Group {
   int64_t size() const override { return size_; }
   const std::string& name() const override { return name_; }
 
-  void all_reduce(at::Tensor tensor) override { count({Operation::kAllReduce, tensor, tensor}); }
-  void all_reduce_max(at::Tensor tensor) override { count({Operation::kAllReduceMax, tensor, tensor}); }
+  void all_reduce(at::Tensor tensor) override { run({Operation::kAllReduce, tensor, tensor}); }
+  void all_reduce_max(at::Tensor tensor) override { run({Operation::kAllReduceMax, tensor, tensor}); }
   std::unique_ptr<Pending> all_reduce_async(at::Tensor tensor) override {
-    return count({Operation::kAllReduce, tensor, tensor});
+    return start({Operation::kAllReduce, tensor, tensor});
   }
   void reduce_scatter(at::Tensor input, at::Tensor output) override {
-    count({Operation::kReduceScatter, std::move(input), std::move(output)});
+    run({Operation::kReduceScatter, std::move(input), std::move(output)});
   }
   std::unique_ptr<Pending> reduce_scatter_async(at::Tensor input, at::Tensor output) override {
-    return count({Operation::kReduceScatter, std::move(input), std::move(output)});
+    return start({Operation::kReduceScatter, std::move(input), std::move(output)});
   }
   void all_gather(at::Tensor input, at::Tensor output) override {
-    count({Operation::kAllGather, std::move(input), std::move(output)});
+    run({Operation::kAllGather, std::move(input), std::move(output)});
   }
   std::unique_ptr<Pending> all_gather_async(at::Tensor input, at::Tensor output) override {
-    return count({Operation::kAllGather, std::move(input), std::move(output)});
+    return start({Operation::kAllGather, std::move(input), std::move(output)});
   }
-  void broadcast(at::Tensor tensor, int64_t root) override { count({Operation::kBroadcast, tensor, tensor, root}); }
-  void barrier() override { count({}); }
+  void broadcast(at::Tensor tensor, int64_t root) override { run({Operation::kBroadcast, tensor, tensor, root}); }
+  void barrier() override { run({}); }
 
   void send(at::Tensor tensor, int64_t peer, int channel) override { message(Operation::kSend, tensor, peer, channel); }
   std::unique_ptr<Pending> receive(at::Tensor tensor, int64_t peer, int channel) override {
@@ -53,7 +57,23 @@ class FakeGroup : public Group {
   std::unique_ptr<Pending> message(Operation operation, const at::Tensor& tensor, [[maybe_unused]] int64_t peer,
                                    [[maybe_unused]] int channel) {
     assert(peer >= 0 && peer < size_ && peer != rank_ && channel >= 0 && channel <= 3);
-    return count({operation, tensor, tensor});
+    std::unique_ptr<Pending> done = count({operation, tensor, tensor});
+    if (operation == Operation::kReceive) fill(tensor);
+    return done;
+  }
+  void run(const Call& call) { start_with(scratch_, call); }
+  std::unique_ptr<Pending> start(const Call& call) { return start_with(scratch_beside_, call); }
+  std::unique_ptr<Pending> start_with(Scratch& scratch, const Call& call) {
+    std::unique_ptr<Pending> done = count(call);
+    const int64_t num_bytes = scratch_bytes(call, size_);
+    if (num_bytes > 0) scratch.take(num_bytes, call.input.device());
+    if (call.input.defined() && !call.output.is_alias_of(call.input)) fill(call.output);
+    return done;
+  }
+  // With something finite.
+  static void fill(const at::Tensor& tensor) {
+    const at::NoGradGuard no_grad;
+    tensor.zero_();
   }
   std::unique_ptr<Pending> count(const Call& call) {
     check_call(call, size_);
@@ -70,6 +90,7 @@ class FakeGroup : public Group {
   int64_t rank_;
   int64_t size_;
   std::shared_ptr<Traffic> traffic_;
+  Scratch scratch_, scratch_beside_;
 };
 
 }  // namespace

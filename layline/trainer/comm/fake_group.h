@@ -3,7 +3,8 @@
 //   auto traffic = std::make_shared<Traffic>();
 //   FakeFactory factory(/*rank=*/5, /*world_size=*/1024, traffic);
 //
-// Tensors are checked as real groups check them and left as they are, on any device: results are not right.
+// Tensors are checked as real groups check them, on any device. What is done in place is left as it is, and what would
+// come from others is zero: results are not right. Collectives take the scratch memory that they take over Gloo.
 #pragma once
 
 #include <cstdint>

@@ -13,12 +13,6 @@ namespace layline::trainer::comm {
 
 namespace {
 
-// Up to here every rank sends the whole tensor to all others: one step instead of two.
-constexpr int64_t kDirectBytes = int64_t{32} << 10;
-constexpr int64_t kSegmentBytes = int64_t{512} << 10;
-// Segments whose parts are being received at one time.
-constexpr int64_t kWindow = 3;
-
 // Elements [start, start + length).
 struct Range {
   int64_t start = 0;
@@ -84,15 +78,23 @@ class Messages {
 // Receives one segment after the other from all peers, a few ahead of the sums.
 class SegmentReducer {
  public:
-  // own: where this rank's part is; out: where the sums go, shifted by out_shift elements. Both flat.
-  SegmentReducer(Messages& messages, Reduction reduction, at::Tensor own, at::Tensor out, int64_t out_shift)
-      : messages_(messages), reduction_(reduction), own_(std::move(own)), out_(std::move(out)), out_shift_(out_shift) {}
+  // own: where this rank's part is; out: where the sums go, shifted by out_shift elements. All flat, and of one dtype.
+  SegmentReducer(Messages& messages, Reduction reduction, at::Tensor scratch, at::Tensor own, at::Tensor out,
+                 int64_t out_shift)
+      : messages_(messages),
+        reduction_(reduction),
+        scratch_(std::move(scratch)),
+        own_(std::move(own)),
+        out_(std::move(out)),
+        out_shift_(out_shift) {}
 
   template <class Done>
   void run(const std::vector<Range>& segments, Done&& done) {
     size_t num_posted = 0;
     for (const Range& segment : segments) {
-      for (; num_posted < segments.size() && posted_.size() < kWindow; ++num_posted) post(segments[num_posted]);
+      for (; num_posted < segments.size() && posted_.size() < kSegmentWindow; ++num_posted) {
+        post(segments[num_posted], static_cast<int64_t>(num_posted) % kSegmentWindow);
+      }
       reduce(segment);
       done(segment);
     }
@@ -104,14 +106,12 @@ class SegmentReducer {
     std::vector<GlooMesh::Transfer> transfers;
   };
 
-  void post(Range segment) {
+  // The first segment is the longest.
+  void post(Range segment, int64_t slot) {
     Posted posted;
-    if (!free_.empty() && free_.back().size(1) == segment.length) {
-      posted.scratch = free_.back();
-      free_.pop_back();
-    } else {
-      posted.scratch = at::empty({messages_.size() - 1, segment.length}, own_.options());
-    }
+    const int64_t num_parts = messages_.size() - 1;
+    if (slot_length_ == 0) slot_length_ = num_parts * segment.length;
+    posted.scratch = scratch_.narrow(0, slot * slot_length_, num_parts * segment.length).view({num_parts, -1});
     const std::vector<int64_t> peers = messages_.peers();
     for (size_t i = 0; i < peers.size(); ++i) {
       const at::Tensor row = posted.scratch.select(0, static_cast<int64_t>(i));
@@ -132,17 +132,17 @@ class SegmentReducer {
     }
     char* out = static_cast<char*>(out_.mutable_data_ptr()) + (segment.start - out_shift_) * element_bytes;
     reduce_parts(reduction_, own_.scalar_type(), parts, out, segment.length);
-    free_.push_back(posted.scratch);
     posted_.pop_front();
   }
 
   Messages& messages_;
   const Reduction reduction_;
+  const at::Tensor scratch_;
   const at::Tensor own_;
   const at::Tensor out_;
   const int64_t out_shift_;
   std::deque<Posted> posted_;
-  std::vector<at::Tensor> free_;
+  int64_t slot_length_ = 0;
 };
 
 void send_parts(Messages& messages, const at::Tensor& flat) {
@@ -153,17 +153,17 @@ void send_parts(Messages& messages, const at::Tensor& flat) {
   }
 }
 
-void reduce_scatter(Messages& messages, const at::Tensor& input, const at::Tensor& output) {
+void reduce_scatter(Messages& messages, const at::Tensor& scratch, const at::Tensor& input, const at::Tensor& output) {
   const Range own = part_of(input.numel(), messages.size(), messages.rank());
   send_parts(messages, input);
-  SegmentReducer reducer(messages, Reduction::kSum, input, output, own.start);
+  SegmentReducer reducer(messages, Reduction::kSum, scratch, input, output, own.start);
   reducer.run(segments_of(own, input.element_size()), [](Range) {});
   messages.finish();
 }
 
 // Own segments go to all as soon as they are summed. What comes back may overwrite a part that was sent away: its owner
 // had it before.
-void all_reduce_long(Messages& messages, const at::Tensor& flat, Reduction reduction) {
+void all_reduce_long(Messages& messages, const at::Tensor& scratch, const at::Tensor& flat, Reduction reduction) {
   const int64_t element_bytes = flat.element_size();
   send_parts(messages, flat);
   for (const int64_t peer : messages.peers()) {
@@ -172,31 +172,33 @@ void all_reduce_long(Messages& messages, const at::Tensor& flat, Reduction reduc
     }
   }
   const Range own = part_of(flat.numel(), messages.size(), messages.rank());
-  SegmentReducer reducer(messages, reduction, flat, flat, 0);
+  SegmentReducer reducer(messages, reduction, scratch, flat, flat, 0);
   reducer.run(segments_of(own, element_bytes), [&](Range segment) {
     for (const int64_t peer : messages.peers()) messages.send(flat, segment, peer, 1);
   });
   messages.finish();
 }
 
-void all_reduce_direct(Messages& messages, const at::Tensor& flat, Reduction reduction) {
+void all_reduce_direct(Messages& messages, const at::Tensor& scratch, const at::Tensor& flat, Reduction reduction) {
   const Range all{0, flat.numel()};
-  const at::Tensor scratch = at::empty({messages.size(), flat.numel()}, flat.options());
+  const at::Tensor parts_of_ranks = scratch.view({messages.size(), -1});
   for (const int64_t peer : messages.peers()) {
-    messages.receive_later(scratch.select(0, peer), all, peer, 0);
+    messages.receive_later(parts_of_ranks.select(0, peer), all, peer, 0);
     messages.send(flat, all, peer, 0);
   }
   messages.finish();
   std::vector<const void*> parts;
   for (int64_t rank = 0; rank < messages.size(); ++rank) {
-    parts.push_back(rank == messages.rank() ? flat.const_data_ptr() : scratch.select(0, rank).const_data_ptr());
+    parts.push_back(rank == messages.rank() ? flat.const_data_ptr() : parts_of_ranks.select(0, rank).const_data_ptr());
   }
   reduce_parts(reduction, flat.scalar_type(), parts, flat.mutable_data_ptr(), flat.numel());
 }
 
-void all_reduce(Messages& messages, const at::Tensor& flat, Reduction reduction) {
+void all_reduce(Messages& messages, const at::Tensor& scratch, const at::Tensor& flat, Reduction reduction) {
+  if (flat.numel() == 0) return messages.finish();
   const bool is_short = flat.numel() * flat.element_size() <= kDirectBytes;
-  is_short ? all_reduce_direct(messages, flat, reduction) : all_reduce_long(messages, flat, reduction);
+  is_short ? all_reduce_direct(messages, scratch, flat, reduction)
+           : all_reduce_long(messages, scratch, flat, reduction);
 }
 
 void all_gather(Messages& messages, const at::Tensor& input, const at::Tensor& output) {
@@ -231,13 +233,17 @@ void do_collective(const Exchange& exchange, const Call& call) {
   const at::AutoDispatchBelowADInplaceOrView below_autograd;
   Messages messages(exchange);
   const auto flat = [](const at::Tensor& tensor) { return tensor.view(-1); };
+  const auto scratch = [&] {
+    return exchange.scratch.take(scratch_bytes(call, messages.size()), call.input.device())
+        .view(call.input.scalar_type());
+  };
   switch (call.operation) {
     case Operation::kAllReduce:
-      return all_reduce(messages, flat(call.input), Reduction::kSum);
+      return all_reduce(messages, scratch(), flat(call.input), Reduction::kSum);
     case Operation::kAllReduceMax:
-      return all_reduce(messages, flat(call.input), Reduction::kMax);
+      return all_reduce(messages, scratch(), flat(call.input), Reduction::kMax);
     case Operation::kReduceScatter:
-      return reduce_scatter(messages, flat(call.input), flat(call.output));
+      return reduce_scatter(messages, scratch(), flat(call.input), flat(call.output));
     case Operation::kAllGather:
       return all_gather(messages, flat(call.input), flat(call.output));
     case Operation::kBroadcast:

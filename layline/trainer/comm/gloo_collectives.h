@@ -11,6 +11,7 @@
 
 #include "layline/trainer/comm/call.h"
 #include "layline/trainer/comm/gloo_mesh.h"
+#include "layline/trainer/comm/scratch.h"
 
 namespace layline::trainer::comm {
 
@@ -19,6 +20,7 @@ struct Exchange {
   const std::vector<int64_t>& world_ranks;  // of the group
   int64_t rank;                             // within the group
   int64_t tag;                              // of this collective, the same on all ranks; tag + 1 is used as well
+  Scratch& scratch;                         // of this collective alone while it runs
 };
 
 // Throws LinkError.

@@ -139,6 +139,8 @@ class GlooGroup : public Group {
   int64_t num_calls_ = 0;
   std::map<std::pair<int64_t, int>, int64_t> num_sent_;  // by peer and channel
   std::map<std::pair<int64_t, int>, int64_t> num_received_;
+  Scratch scratch_;
+  Scratch scratch_beside_;  // of calls that run in:
   TaskThread collectives_;
   TaskThread sends_;
 };
@@ -157,7 +159,7 @@ void GlooGroup::run(const Call& call) {
   check_on_cpu(call, size());
   if (size() == 1) return do_alone(call);
   const int64_t index = num_calls_;
-  const Exchange exchange{*state_->mesh, state_->world_ranks, state_->rank, next_tag(call)};
+  const Exchange exchange{*state_->mesh, state_->world_ranks, state_->rank, next_tag(call), scratch_};
   state_->guard_wait(call, index, [&] { do_collective(exchange, call); });
 }
 
@@ -172,9 +174,9 @@ std::unique_ptr<Pending> GlooGroup::start(Call call) {
   const int64_t tag = next_tag(call);
   auto done = std::make_shared<std::promise<void>>();
   auto result = std::make_shared<std::future<void>>(done->get_future());
-  collectives_.add([state = state_, call, tag, done] {
+  collectives_.add([this, state = state_, call, tag, done] {
     try {
-      const Exchange exchange{*state->mesh, state->world_ranks, state->rank, tag};
+      const Exchange exchange{*state->mesh, state->world_ranks, state->rank, tag, scratch_beside_};
       state->guard(call, [&] { do_collective(exchange, call); });
       done->set_value();
     } catch (...) {

@@ -5,7 +5,12 @@
 
 #include <algorithm>
 #include <cassert>
+#include <exception>
+#include <future>
+#include <memory>
 #include <sstream>
+#include <stdexcept>
+#include <thread>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 #include <utility>
 #include <vector>
@@ -33,6 +38,21 @@ c10::intrusive_ptr<c10d::Store> open_store(const Rendezvous& rendezvous, int lis
   options.timeout = timeout;
   if (listening >= 0) options.masterListenFd = listening;
   return c10::make_intrusive<c10d::TCPStore>(rendezvous.host, options);
+}
+
+// libtorch waits for ever for an answer of a server that is none of its own.
+c10::intrusive_ptr<c10d::Store> open_store_within(const Rendezvous& rendezvous, int listening, milliseconds limit) {
+  const auto promise = std::make_shared<std::promise<c10::intrusive_ptr<c10d::Store>>>();
+  std::thread([promise, rendezvous, listening, timeout = rendezvous.timeout] {
+    try {
+      promise->set_value(open_store(rendezvous, listening, timeout));
+    } catch (...) {
+      promise->set_exception(std::current_exception());
+    }
+  }).detach();
+  auto store = promise->get_future();
+  if (store.wait_for(limit) == std::future_status::ready) return store.get();
+  throw std::runtime_error(fmt::format("no answer within {:g} s", seconds(limit)));
 }
 
 uint64_t hash_of(std::string_view text) {  // FNV-1a: the same on every machine
@@ -100,7 +120,7 @@ RunStore::RunStore(const Rendezvous& rendezvous) : rendezvous_(rendezvous) {
   if (is_loopback(rendezvous_.host)) rendezvous_.host = "127.0.0.1";
   serve_or_reach();
   try {
-    store_ = open_store(rendezvous_, listening_, rendezvous_.timeout);
+    store_ = open_store_within(rendezvous_, listening_, rendezvous_.timeout + milliseconds(1000));
   } catch (const std::exception& error) {
     throw InputError(fmt::format("{}:{}", rendezvous_.host, rendezvous_.port),
                      fmt::format("what answers there is not this run's rank 0 ({})", first_line(error.what())));

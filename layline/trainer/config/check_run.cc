@@ -1,11 +1,16 @@
 #include "layline/trainer/config/check_run.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
+#include <cerrno>
 #include <filesystem>
+#include <memory>
+#include <system_error>
 
 #include "layline/base/error.h"
 #include "layline/trainer/formats/open_tokens.h"
+#include "layline/trainer/formats/safetensors_files.h"
 
 namespace layline::trainer::config {
 namespace {
@@ -13,12 +18,7 @@ namespace {
 namespace fs = std::filesystem;
 
 [[noreturn]] void fail(const RunConfig& config, const char* key, const std::string& what) {
-  throw base::InputError(config.where, fmt::format("$.{}: {}", key, what));
-}
-
-bool is_file(const std::string& path) {
-  std::error_code ignored;
-  return fs::exists(path, ignored) && !fs::is_directory(path, ignored);
+  throw base::InputError(place_of(config, key), what);
 }
 
 bool is_folder(const fs::path& path) {
@@ -44,41 +44,58 @@ void check_model(const RunConfig& config) {
   if (model.head_size % 2 != 0) lacks(fmt::format("head size {}, which RoPE cannot halve", model.head_size));
 }
 
-void check_folder_of(const RunConfig& config, const char* key, const std::string& file) {
-  const fs::path folder = fs::path(file).parent_path();
-  if (!folder.empty() && !is_folder(folder)) {
+// Nothing is created yet.
+void check_can_write(const RunConfig& config, const char* key, const std::string& file) {
+  const fs::path parent = fs::path(file).parent_path(), folder = parent.empty() ? "." : parent;
+  if (!is_folder(folder)) {
     fail(config, key, fmt::format("\"{}\" cannot be written: there is no folder {}", file, folder.string()));
   }
   if (is_folder(file)) fail(config, key, fmt::format("\"{}\" is a folder, want a file", file));
+  const bool exists = access(file.c_str(), F_OK) == 0;
+  if (access(exists ? file.c_str() : folder.c_str(), W_OK) == 0) return;
+  fail(config, key, fmt::format("\"{}\" cannot be written: {}", file, std::generic_category().message(errno)));
 }
 
-// Model files lie in it, or are listed by an index file.
-void check_weights(const RunConfig& config) {
-  if (config.load.empty()) return;
-  if (!is_folder(config.load)) {
-    fail(config, "load",
-         fmt::format("\"{}\": {}; want a folder with safetensors files", config.load,
-                     is_file(config.load) ? "is a file" : "no such folder"));
+// Rows would be appended to what the run reads.
+void check_not_read(const RunConfig& config, const char* key, const std::string& file) {
+  std::vector<DataSource> sources = config.data.train;
+  sources.insert(sources.end(), config.data.valid.begin(), config.data.valid.end());
+  std::vector<std::string> inputs = {config.where};
+  for (const DataSource& source : sources) {
+    for (const char* end : {"", ".bin", ".idx"}) inputs.push_back(source.path + end);
   }
-  for (const fs::directory_entry& entry : fs::directory_iterator(config.load)) {
-    if (entry.path().extension() == ".safetensors") return;
+  for (const std::string& input : inputs) {
+    std::error_code ignored;
+    if (fs::equivalent(file, input, ignored)) fail(config, key, fmt::format("\"{}\" is what the run reads", file));
   }
-  fail(config, "load", fmt::format("\"{}\" has no .safetensors file", config.load));
 }
 
-// Whether it is a text file; an indexed data set has its tokens in a file of another name.
-bool is_text(const RunConfig& config, const char* key, const DataSource& source) {
+// Runs `check` and says its mistakes with the key.
+template <typename Check>
+auto with_key(const RunConfig& config, const char* key, const Check& check) {
   try {
-    return formats::open_tokens(source.path)->path() == source.path && !source.path.ends_with(".bin");
+    return check();
   } catch (const base::InputError& error) {
     fail(config, key, error.what());
   }
 }
 
+void check_weights(const RunConfig& config) {
+  if (!config.load.empty()) with_key(config, "load", [&] { formats::open_safetensors(config.load); });
+}
+
+// Whether it is a text file; an indexed data set has its tokens in a file of another name.
+bool is_text(const RunConfig& config, const DataSource& source) {
+  const std::unique_ptr<const formats::TokenSource> tokens = formats::open_tokens(source.path);
+  formats::count_samples(*tokens, config.sequence_length);
+  formats::check_vocabulary_of_start(*tokens, config.model.vocab);
+  return tokens->path() == source.path && !source.path.ends_with(".bin");
+}
+
 void check_sources(const RunConfig& config, const char* key, const std::vector<DataSource>& sources) {
   const bool bytes = config.data.tokenizer == "bytes";
   for (const DataSource& source : sources) {
-    if (!is_text(config, key, source) || bytes) continue;
+    if (!with_key(config, key, [&] { return is_text(config, source); }) || bytes) continue;
     fail(config, "data.tokenizer",
          fmt::format("found \"{}\", but text is only read as \"bytes\" by this build; tokenize \"{}\" to .bin and .idx",
                      config.data.tokenizer, source.path));
@@ -99,7 +116,9 @@ void check_files(const RunConfig& config) {
   check_sources(config, "data.train", config.data.train);
   check_sources(config, "data.valid", config.data.valid);
   check_weights(config);
-  if (!config.metrics.empty()) check_folder_of(config, "metrics", config.metrics);
+  if (config.metrics.empty()) return;
+  check_can_write(config, "metrics", config.metrics);
+  check_not_read(config, "metrics", config.metrics);
 }
 
 void check_run(const RunConfig& config) {

@@ -10,8 +10,9 @@ namespace layline::trainer::config {
 // the Llama kind.
 void check_build(const RunConfig& config);
 
-// Throws base::InputError for data or weights that are not there or damaged, and for output in folders that are not
-// there.
+// Throws base::InputError for data or weights that are not there or damaged, data shorter than a sample or with tokens
+// beyond the vocabulary (formats::check_vocabulary_of_start), and for output that cannot be written or would be
+// appended to input.
 void check_files(const RunConfig& config);
 
 // Both.

@@ -33,6 +33,23 @@ json value_of(const std::string& value, const std::string& flag) {
   return spec::parse_strict_json(value, flag);
 }
 
+// Of paths as "a.b".
+bool is_or_is_in(std::string_view path, std::string_view outer) {
+  return path.starts_with(outer) && (path.size() == outer.size() || path[outer.size()] == '.');
+}
+
+bool has_key(const json& object, std::string_view path) {
+  const json* at = &object;
+  for (size_t start = 0; start <= path.size();) {
+    const size_t end = std::min(path.find('.', start), path.size());
+    const std::string key(path.substr(start, end - start));
+    if (!at->is_object() || !at->contains(key)) return false;
+    at = &at->at(key);
+    start = end + 1;
+  }
+  return true;
+}
+
 }  // namespace
 
 void apply_overrides(json& object, const std::vector<std::string>& overrides) {
@@ -55,14 +72,15 @@ void apply_overrides(json& object, const std::vector<std::string>& overrides) {
 }
 
 std::string override_in_message(const std::string& message, const std::string& where,
-                                const std::vector<std::string>& overrides) {
+                                const std::vector<std::string>& overrides, const json* file) {
   const std::string prefix = where + ": $.";
   if (!message.starts_with(prefix)) return "";
+  const std::string_view named = std::string_view(message).substr(prefix.size());
+  const std::string_view key = named.substr(0, named.find_first_of(":["));
+  const bool is_in_file = file == nullptr || has_key(*file, key);
   for (auto text = overrides.rbegin(); text != overrides.rend(); ++text) {
     const std::string path = split(*text).path;
-    const size_t end = prefix.size() + path.size();
-    if (message.compare(prefix.size(), path.size(), path) != 0 || end >= message.size()) continue;
-    if (std::string_view(":.[").find(message[end]) != std::string_view::npos) return *text;
+    if (is_or_is_in(key, path) || (!is_in_file && is_or_is_in(path, key))) return *text;
   }
   return "";
 }

@@ -11,9 +11,10 @@ namespace layline::trainer::config {
 // base::InputError when an override has no "=", an empty key, or a key inside something that is no object.
 void apply_overrides(nlohmann::json& object, const std::vector<std::string>& overrides);
 
-// The override that set the key, or a part of what is under the key, that an error message of `where` speaks of; ""
-// when none did.
+// The override that made the key that an error message of `where` speaks of what it is: one that set the key, what it
+// is in, or a part of it where the file, without overrides, has no such key (not asked where `file` is null). "" when
+// none did.
 std::string override_in_message(const std::string& message, const std::string& where,
-                                const std::vector<std::string>& overrides);
+                                const std::vector<std::string>& overrides, const nlohmann::json* file);
 
 }  // namespace layline::trainer::config

@@ -18,7 +18,8 @@ using spec::JsonObject;
 
 constexpr int64_t kMaxFileBytes = 8 << 20;
 constexpr int64_t kMaxCount = int64_t{1} << 40;
-constexpr int64_t kMaxSeed = int64_t{1} << 53;
+constexpr int64_t kMaxSeed = (int64_t{1} << 53) - 1;  // the last one whose neighbours are numbers of JSON too
+constexpr double kMaxTokens = 1e18;                   // 64 bits count them, and bytes of a few of them
 constexpr double kMaxSeconds = 1e9;
 
 // Readers of keys that may be missing: the member keeps its default then.
@@ -39,8 +40,19 @@ void read(JsonObject& object, const char* key, Enum& member, const Names& names)
   if (object.has_value(key)) member = static_cast<Enum>(object.choice(key, names));
 }
 
+// Messages on the model as a whole name its key too.
+spec::Model read_inline_model(JsonObject object, const std::string& where) {
+  try {
+    return spec::read_model(std::move(object), where);
+  } catch (const base::InputError& error) {
+    const std::string message = error.what(), of_whole = where + ": ";
+    if (!message.starts_with(of_whole) || message.starts_with(of_whole + "$")) throw;
+    throw base::InputError(of_whole + "$.model", message.substr(of_whole.size()));
+  }
+}
+
 spec::Model read_run_model(JsonObject& object, const std::string& where) {
-  if (object.is_object("model")) return spec::read_model(object.object("model"), where);
+  if (object.is_object("model")) return read_inline_model(object.object("model"), where);
   const std::string name = object.name("model");
   if (name.empty()) return {};  // finish() says that it is missing
   try {
@@ -149,22 +161,35 @@ RunConfig read_run(JsonObject object, const std::string& where) {
   }
   object.finish();
   if (config.data.train.empty()) object.fail("data", "is missing: want at least {\"train\": PATH}");
+  if (config.tokens_per_step() * static_cast<double>(config.steps) > kMaxTokens) {
+    object.fail("steps", fmt::format("found {}, of {:g} tokens each; want at most {:g} tokens in all", config.steps,
+                                     config.tokens_per_step(), kMaxTokens));
+  }
   return config;
 }
 
 }  // namespace
 
 RunConfig parse_run_config(std::string_view text, const std::string& where, const std::vector<std::string>& overrides) {
-  nlohmann::json value = spec::parse_strict_json(text, where);
+  const nlohmann::json file = spec::parse_strict_json(text, where);
+  nlohmann::json value = file;
   apply_overrides(value, overrides);
   try {
-    return read_run(JsonObject(value, where), where);
+    RunConfig config = read_run(JsonObject(value, where), where);
+    config.overrides = overrides;
+    return config;
   } catch (const base::InputError& error) {
     const std::string message = error.what();
-    const std::string flag = override_in_message(message, where, overrides);
+    const std::string flag = override_in_message(message, where, overrides, &file);
     if (flag.empty()) throw;
     throw base::InputError(fmt::format("--set {}", flag), message.substr(where.size() + 2));
   }
+}
+
+std::string place_of(const RunConfig& config, std::string_view key) {
+  const std::string place = fmt::format("{}: $.{}", config.where, key);
+  const std::string flag = override_in_message(place, config.where, config.overrides, nullptr);
+  return flag.empty() ? place : fmt::format("--set {}: $.{}", flag, key);
 }
 
 RunConfig read_run_config(const std::string& path, const std::vector<std::string>& overrides) {

@@ -16,12 +16,10 @@ namespace {
 
 constexpr int64_t kMaxRanks = 1'000'000;
 
-std::string place(const RunConfig& config, const char* key) { return fmt::format("{}: $.{}", config.where, key); }
-
 spec::Cluster cluster_of(const RunConfig& config, int64_t world_size) {
   if (config.cluster.empty()) {
     if (config.device != Device::kCpu) {
-      throw base::InputError(place(config, "cluster"), "is missing: device cuda wants the kind of GPU and network");
+      throw base::InputError(place_of(config, "cluster"), "is missing: device cuda wants the kind of GPU and network");
     }
     spec::Cluster machine = spec::get_cluster("cpu");
     machine.gpus_per_node = static_cast<int>(world_size);
@@ -30,7 +28,7 @@ spec::Cluster cluster_of(const RunConfig& config, int64_t world_size) {
   try {
     return spec::get_cluster(config.cluster);
   } catch (const base::InputError& error) {
-    throw base::InputError(place(config, "cluster"), error.what());
+    throw base::InputError(place_of(config, "cluster"), error.what());
   }
 }
 
@@ -42,12 +40,41 @@ void check_job(const RunConfig& config, const spec::Job& job) {
     std::string message = error.what();
     for (const auto& [flag, key] : {std::pair{"--gpus: ", "cluster"}, {"--precision: ", "precision"}}) {
       if (message.starts_with(flag)) {
-        throw base::InputError(place(config, key), message.substr(std::string_view(flag).size()));
+        throw base::InputError(place_of(config, key), message.substr(std::string_view(flag).size()));
       }
     }
     throw base::InputError(config.where, message);
   }
 }
+
+layout::Layout written_layout(const RunConfig& config, const spec::Job& job) {
+  const std::string where = place_of(config, "layout");
+  layout::Layout layout = layout::parse_layout(
+      config.layout, {.num_gpus = job.num_gpus, .defaults = layout::text_defaults(job.engine), .where = where});
+  const layout::Legality legality = layout::legality(layout, job);
+  if (legality.legal) return layout;
+  std::string reason = legality.reason;
+  if (legality.rule == layout::Rule::kWorldSize) {
+    reason = fmt::format("it is for {} ranks, and {} are started; start {}, or leave dp out", layout.world_size(),
+                         job.num_gpus, layout.world_size());
+  }
+  throw base::InputError(where, fmt::format("illegal layout \"{}\": {}", config.layout, reason));
+}
+
+[[noreturn]] void throw_nothing_fits(const RunConfig& config, const spec::Job& job, const search::Plan& plan) {
+  const std::string where = place_of(config, "layout");
+  if (plan.nearest_misses.empty()) {
+    throw base::InputError(where,
+                           fmt::format("no layout is legal on {} ranks: {}", job.num_gpus, plan.why_none_is_legal));
+  }
+  const search::PricedLayout& miss = plan.nearest_misses.front();
+  throw base::InputError(where, fmt::format("no layout fits in {} on {} ranks; the nearest, {}, needs {}",
+                                            base::format_bytes(miss.price.capacity_bytes), job.num_gpus,
+                                            layout::to_text(miss.layout, layout::text_defaults(job.engine)),
+                                            base::format_bytes(miss.price.peak_memory_bytes)));
+}
+
+}  // namespace
 
 spec::Job job_of(const RunConfig& config, int64_t world_size) {
   if (world_size < 1 || world_size > kMaxRanks) {
@@ -66,35 +93,6 @@ spec::Job job_of(const RunConfig& config, int64_t world_size) {
   check_job(config, job);
   return job;
 }
-
-layout::Layout written_layout(const RunConfig& config, const spec::Job& job) {
-  const std::string where = place(config, "layout");
-  layout::Layout layout = layout::parse_layout(
-      config.layout, {.num_gpus = job.num_gpus, .defaults = layout::text_defaults(job.engine), .where = where});
-  const layout::Legality legality = layout::legality(layout, job);
-  if (legality.legal) return layout;
-  std::string reason = legality.reason;
-  if (legality.rule == layout::Rule::kWorldSize) {
-    reason = fmt::format("it is for {} ranks, and {} are started; start {}, or leave dp out", layout.world_size(),
-                         job.num_gpus, layout.world_size());
-  }
-  throw base::InputError(where, fmt::format("illegal layout \"{}\": {}", config.layout, reason));
-}
-
-[[noreturn]] void throw_nothing_fits(const RunConfig& config, const spec::Job& job, const search::Plan& plan) {
-  const std::string where = place(config, "layout");
-  if (plan.nearest_misses.empty()) {
-    throw base::InputError(where,
-                           fmt::format("no layout is legal on {} ranks: {}", job.num_gpus, plan.why_none_is_legal));
-  }
-  const search::PricedLayout& miss = plan.nearest_misses.front();
-  throw base::InputError(where, fmt::format("no layout fits in {} on {} ranks; the nearest, {}, needs {}",
-                                            base::format_bytes(miss.price.capacity_bytes), job.num_gpus,
-                                            layout::to_text(miss.layout, layout::text_defaults(job.engine)),
-                                            base::format_bytes(miss.price.peak_memory_bytes)));
-}
-
-}  // namespace
 
 ResolvedLayout resolve_layout(const RunConfig& config, int64_t world_size) {
   ResolvedLayout resolved;

@@ -22,6 +22,9 @@ struct ResolvedLayout {
   std::optional<double> peak_flops_per_second;
 };
 
+// The run as the planner sees it on so many ranks, without a layout. Throws base::InputError as resolve_layout does.
+spec::Job job_of(const RunConfig& config, int64_t world_size);
+
 // With engine `layline`. "auto" is the planner's fastest layout that fits, with memory_limit_bytes as the memory of a
 // rank where it is given; it is the same on every rank. A device "cpu" without a cluster is priced as ranks of one
 // machine (cluster spec "cpu"); fp64 is priced as fp32. Throws base::InputError: a layout text that is none, a layout

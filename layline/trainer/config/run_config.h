@@ -60,7 +60,8 @@ struct CheckpointConfig {
 };
 
 struct RunConfig {
-  std::string where;  // the file it was read from, for messages
+  std::string where;                   // the file it was read from, for messages
+  std::vector<std::string> overrides;  // that were applied to it, for messages
   spec::Model model;
   std::string load;  // folder with safetensors; "": weights are drawn from the seed
   std::string layout = "auto";
@@ -81,6 +82,9 @@ struct RunConfig {
 
   double tokens_per_step() const { return static_cast<double>(global_batch) * static_cast<double>(sequence_length); }
 };
+
+// Where a key got its value, for messages: `run.json: $.layout`, or `--set layout=tp3: $.layout`.
+std::string place_of(const RunConfig& config, std::string_view key);
 
 std::string_view name_of(Precision precision);  // "bf16"
 std::string_view name_of(Device device);        // "cpu"

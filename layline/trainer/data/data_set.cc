@@ -19,15 +19,6 @@ std::vector<double> weights_of(const std::vector<WeightedPath>& sources) {
   return weights;
 }
 
-int64_t count_samples(const formats::TokenSource& tokens, int64_t sequence_length) {
-  const int64_t num_samples = (tokens.num_tokens() - 1) / sequence_length;
-  if (tokens.num_tokens() < 1 || num_samples < 1) {
-    throw base::InputError(tokens.path(), fmt::format("has {} tokens; one sample of {} needs {}", tokens.num_tokens(),
-                                                      sequence_length, sequence_length + 1));
-  }
-  return num_samples;
-}
-
 }  // namespace
 
 DataSet::DataSet(const DataSetOptions& options)
@@ -35,7 +26,7 @@ DataSet::DataSet(const DataSetOptions& options)
   assert(sequence_length_ >= 1 && vocabulary_ >= 1);
   for (const WeightedPath& source : options.sources) {
     std::unique_ptr<const formats::TokenSource> tokens = formats::open_tokens(source.path);
-    const int64_t num_samples = count_samples(*tokens, sequence_length_);
+    const int64_t num_samples = formats::count_samples(*tokens, sequence_length_);
     formats::check_vocabulary_of_start(*tokens, vocabulary_);
     // Sources of one size should not be read in one order.
     const uint64_t seed = mix(options.seed, sources_.size());

@@ -37,6 +37,14 @@ int64_t TokenSource::largest_token() const {
   return largest_token_;
 }
 
+int64_t count_samples(const TokenSource& source, int64_t sequence_length) {
+  const int64_t num_tokens = source.num_tokens();
+  const int64_t num_samples = (num_tokens - 1) / sequence_length;
+  if (num_tokens >= 1 && num_samples >= 1) return num_samples;
+  throw base::InputError(source.path(), fmt::format("has {} tokens; one sample of {} needs {}", num_tokens,
+                                                    sequence_length, sequence_length + 1));
+}
+
 void check_vocabulary(const TokenSource& source, int64_t offset, std::span<const int64_t> tokens, int64_t vocabulary) {
   // Negative ids are the largest of all without their sign.
   uint64_t largest = 0;

@@ -37,6 +37,9 @@ class TokenSource {
   mutable int64_t largest_token_ = -1;
 };
 
+// How many samples of so many tokens and one target more are in the stream. Throws base::InputError when there is none.
+int64_t count_samples(const TokenSource& source, int64_t sequence_length);
+
 // Throws base::InputError when one of `tokens`, read at `offset`, is no id of a vocabulary of that size: file,
 // position, id, allowed.
 void check_vocabulary(const TokenSource& source, int64_t offset, std::span<const int64_t> tokens, int64_t vocabulary);

@@ -43,8 +43,12 @@ void check_inputs(const at::Tensor& q_BSND, const at::Tensor& k_BSKD, const at::
               " key-value heads");
 }
 
-at::Tensor scratch_tensor(int64_t num_elements, at::ScalarType dtype) {
-  return at::empty({num_elements}, at::dtype(dtype));
+// Of all workers, before they start and on the device of the inputs, so that a dry run counts it too.
+template <typename Kernels>
+at::Tensor scratch_of(const Kernels& run, const simd::HeadShape& shape, int64_t num_tasks, const at::Tensor& q_BSND) {
+  constexpr int64_t kLine = 16;  // elements: rows stay aligned
+  const int64_t size = (run.scratch_size(shape) + kLine - 1) / kLine * kLine;
+  return at::empty({num_workers(num_tasks), size}, q_BSND.options().dtype(arithmetic_type(q_BSND)));
 }
 
 }  // namespace
@@ -58,14 +62,14 @@ AttentionOutput attention_flash(const at::Tensor& q_BSND, const at::Tensor& k_BS
   AttentionOutput output = {
       .out_BSND = at::empty(q_BSND.sizes(), q_BSND.options()),
       .saved = at::empty({q_BSND.size(0), num_heads, q_BSND.size(1)}, q_BSND.options().dtype(statistics))};
-  if (q_BSND.is_meta()) return output;
   visit_element_type(q_BSND.scalar_type(), [&]<typename T>(ElementType<T>) {
     using A = simd::Arithmetic<T>;
     const auto run = kernels<simd::AttentionForwardKernels<T>>();
     const int64_t num_blocks = (shape.sequence_length + run.block_size - 1) / run.block_size;
     const int64_t num_all_heads = q_BSND.size(0) * num_heads;
-    parallel_workers(num_blocks * num_all_heads, [&](const std::function<int64_t()>& next_task) {
-      const at::Tensor scratch = scratch_tensor(run.scratch_size(shape), statistics);
+    const at::Tensor scratch = scratch_of(run, shape, num_blocks * num_all_heads, q_BSND);
+    if (q_BSND.is_meta()) return;
+    parallel_workers(num_blocks * num_all_heads, [&](int64_t worker, const std::function<int64_t()>& next_task) {
       for (int64_t task = next_task(); task >= 0; task = next_task()) {
         const int64_t block = num_blocks - 1 - task / num_all_heads;  // those with most keys come first
         const int64_t batch = task % num_all_heads / num_heads;
@@ -74,7 +78,8 @@ AttentionOutput attention_flash(const at::Tensor& q_BSND, const at::Tensor& k_BS
                   rows_of_head<const T>(k_BSKD, batch, head / heads_per_group),
                   rows_of_head<const T>(v_BSKD, batch, head / heads_per_group),
                   rows_of_head<T>(output.out_BSND, batch, head),
-                  data<A>(output.saved) + (batch * num_heads + head) * shape.sequence_length, data<A>(scratch));
+                  data<A>(output.saved) + (batch * num_heads + head) * shape.sequence_length,
+                  data<A>(scratch) + worker * scratch.size(1));
       }
     });
   });
@@ -94,12 +99,13 @@ AttentionGradients attention_flash_backward(const at::Tensor& dout_BSND, const a
   AttentionGradients gradients = {.dq_BSND = at::empty(q_BSND.sizes(), q_BSND.options()),
                                   .dk_BSKD = at::empty(k_BSKD.sizes(), k_BSKD.options()),
                                   .dv_BSKD = at::empty(v_BSKD.sizes(), v_BSKD.options())};
-  if (q_BSND.is_meta()) return gradients;
   visit_element_type(q_BSND.scalar_type(), [&]<typename T>(ElementType<T>) {
     using A = simd::Arithmetic<T>;
     const auto run = kernels<simd::AttentionBackwardKernels<T>>();
-    parallel_workers(q_BSND.size(0) * num_kv_heads, [&](const std::function<int64_t()>& next_task) {
-      const at::Tensor scratch = scratch_tensor(run.scratch_size(shape), arithmetic_type(q_BSND));
+    const int64_t num_tasks = q_BSND.size(0) * num_kv_heads;
+    const at::Tensor scratch = scratch_of(run, shape, num_tasks, q_BSND);
+    if (q_BSND.is_meta()) return;
+    parallel_workers(num_tasks, [&](int64_t worker, const std::function<int64_t()>& next_task) {
       for (int64_t task = next_task(); task >= 0; task = next_task()) {
         const int64_t batch = task / num_kv_heads;
         const int64_t group = task % num_kv_heads;
@@ -119,7 +125,7 @@ AttentionGradients attention_flash_backward(const at::Tensor& dout_BSND, const a
                    .dq = rows_of_head<T>(gradients.dq_BSND, batch, head),
                    .dk = rows_of_head<T>(gradients.dk_BSKD, batch, group),
                    .dv = rows_of_head<T>(gradients.dv_BSKD, batch, group)},
-                  data<A>(scratch));
+                  data<A>(scratch) + worker * scratch.size(1));
       }
     });
   });

@@ -24,13 +24,15 @@ void parallel_tasks(int64_t n, const std::function<void(int64_t)>& body) {
   });
 }
 
-void parallel_workers(int64_t num_tasks, const std::function<void(const std::function<int64_t()>&)>& body) {
+int64_t num_workers(int64_t num_tasks) { return std::min<int64_t>(num_tasks, at::get_num_threads()); }
+
+void parallel_workers(int64_t num_tasks, const std::function<void(int64_t, const std::function<int64_t()>&)>& body) {
   std::atomic<int64_t> next = 0;
   const auto next_task = [&]() -> int64_t {
     const int64_t task = next++;
     return task < num_tasks ? task : -1;
   };
-  parallel_tasks(std::min<int64_t>(num_tasks, at::get_num_threads()), [&](int64_t) { body(next_task); });
+  parallel_tasks(num_workers(num_tasks), [&](int64_t worker) { body(worker, next_task); });
 }
 
 }  // namespace layline::trainer::kernels

@@ -12,8 +12,11 @@ void parallel_rows(int64_t num_rows, int64_t elements_per_row, const std::functi
 // Calls body(i) for i in [0, n), each of which is worth a thread.
 void parallel_tasks(int64_t n, const std::function<void(int64_t)>& body);
 
-// For tasks of different lengths. Calls body(next_task) once a thread; next_task() gives each of [0, num_tasks) to one
-// thread, in ascending order, and then -1 to all.
-void parallel_workers(int64_t num_tasks, const std::function<void(const std::function<int64_t()>& next_task)>& body);
+// For tasks of different lengths. Calls body(worker, next_task) once for each worker in [0, num_workers(num_tasks));
+// next_task() gives each of [0, num_tasks) to one worker, in ascending order, and then -1 to all.
+void parallel_workers(int64_t num_tasks,
+                      const std::function<void(int64_t worker, const std::function<int64_t()>& next_task)>& body);
+// As many as there are threads for.
+int64_t num_workers(int64_t num_tasks);
 
 }  // namespace layline::trainer::kernels

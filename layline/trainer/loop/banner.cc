@@ -1,5 +1,6 @@
 #include "layline/trainer/loop/banner.h"
 
+#include <ATen/Parallel.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -75,6 +76,7 @@ std::string banner(const config::RunConfig& config, const config::ResolvedLayout
   text +=
       row("mesh", fmt::format("{} ranks = {} data x {} pipeline x {} tensor parallel; {} micro-batches of {} a step",
                               l.world_size(), l.dp, l.pp, l.tp, job.num_micro_batches(), l.mb));
+  text += row("threads", fmt::format("{} a rank", at::get_num_threads()));
   text += row("stages", split_text(job));
   text += row("batch",
               fmt::format("{} sequences of {} tokens, {} steps, {} on {}", config.global_batch, config.sequence_length,

@@ -38,12 +38,20 @@ void check_fits(const data::SafetensorsFolder& folder, const spec::Model& model)
   const std::vector<std::string> names = folder.names();
   for (const auto& [name, shape] : wanted) {
     if (!folder.has(name)) {
-      throw base::InputError(folder.path(), fmt::format("has no weight \"{}\" of model {}", name, model.name));
+      const std::string nearest = base::nearest_name(name, names);
+      throw base::InputError(folder.path(), fmt::format("has no weight \"{}\" of model {}{}", name, model.name,
+                                                        nearest.empty() ? "" : " (the nearest is " + nearest + ")"));
     }
-    const std::vector<int64_t> found = folder.info(name).shape;
-    if (found != shape) {
-      throw base::InputError(folder.path(), fmt::format("weight \"{}\" is {}; model {} has {}", name,
-                                                        fmt::join(found, " x "), model.name, fmt::join(shape, " x ")));
+    const data::TensorInfo found = folder.info(name);
+    if (found.shape != shape) {
+      throw base::InputError(folder.path(),
+                             fmt::format("weight \"{}\" is {}; model {} has {}", name, fmt::join(found.shape, " x "),
+                                         model.name, fmt::join(shape, " x ")));
+    }
+    if (!at::isFloatingType(found.dtype)) {
+      throw base::InputError(folder.path(),
+                             fmt::format("weight \"{}\" has numbers of type {}; want floating-point ones", name,
+                                         c10::toString(found.dtype)));
     }
   }
   for (const std::string& name : names) {

@@ -22,6 +22,7 @@
 #include "layline/trainer/optimizer/norm.h"
 #include "layline/trainer/optimizer/segments.h"
 #include "layline/trainer/pipeline/executor.h"
+#include "layline/trainer/tally/tally.h"
 
 namespace layline::trainer::loop {
 
@@ -115,9 +116,26 @@ class StageChunk : public pipeline::Chunk {
   double loss_scale_ = 1;
 };
 
+at::TensorOptions tensor_options(const TrainingJob& job) {
+  return at::TensorOptions().dtype(job.dtype).device(job.device);
+}
+
+kernels::RopeTable rope_table(const TrainingJob& job) {
+  const tally::OwnerScope owner(tally::Owner::kBuffers);
+  kernels::RopeTable table =
+      kernels::make_rope_table(job.sequence_length, job.model.head_size, rope_options(job.model), job.dtype);
+  return {.cos_SD2 = table.cos_SD2.to(job.device), .sin_SD2 = table.sin_SD2.to(job.device)};
+}
+
+// Targets that count; all of them where nobody can look.
+double count_targets(const data::MicroBatch& batch) {
+  const at::Tensor count = (batch.targets_BS != model::kIgnoredTarget).sum();
+  return count.is_meta() ? static_cast<double>(batch.targets_BS.numel()) : count.item<double>();
+}
+
 pipeline::MessageShape message_shape(const TrainingJob& job) {
   const int64_t parts = job.layout.sp ? job.layout.tp : 1;
-  return {{job.sequence_length / parts, job.layout.mb, job.model.hidden}, at::TensorOptions().dtype(job.dtype)};
+  return {{job.sequence_length / parts, job.layout.mb, job.model.hidden}, tensor_options(job)};
 }
 
 double all_sum(comm::Group& group, double value) {
@@ -158,7 +176,7 @@ RankTrainer::State::State(const TrainingJob& training_job, comm::GroupFactory& f
   context.recomputes_attention_and_norms = layout.checkpointing == layout::Checkpointing::kSelective;
   context.head_size = job.model.head_size;
   context.norm_epsilon = job.model.norm_epsilon;
-  context.rope = kernels::make_rope_table(job.sequence_length, job.model.head_size, rope_options(job.model), job.dtype);
+  context.rope = rope_table(job);
 
   const model::Shard shard{layout.tp, groups.tp->rank(), layout.sp, job.model.tied_embeddings && layout.pp > 1};
   std::vector<std::vector<model::ParameterGroup*>> parameter_groups;
@@ -175,7 +193,7 @@ RankTrainer::State::State(const TrainingJob& training_job, comm::GroupFactory& f
   executor = std::make_unique<pipeline::Executor>(schedule, groups.pp->rank(), std::move(runnable), *groups.pp,
                                                   message_shape(job), context.weight_gradients);
   const optimizer::ReductionGroups reduction{*groups.dp, *groups.tp, *groups.replicas, groups.tied.get()};
-  buffers = std::make_unique<optimizer::FlatBuffers>(parameter_groups, layout.dp, job.dtype);
+  buffers = std::make_unique<optimizer::FlatBuffers>(parameter_groups, layout.dp, tensor_options(job));
   reducer = std::make_unique<optimizer::GradientReducer>(*buffers, reduction, layout.zero);
   adamw = std::make_unique<optimizer::ShardedAdamW>(*buffers, *groups.dp, layout.zero, job.optimizer);
 }
@@ -198,9 +216,7 @@ void RankTrainer::set_weights(const std::function<void(model::Parameter&)>& fill
 void RankTrainer::State::begin(const std::vector<data::MicroBatch>& micro_batches) {
   assert(static_cast<int64_t>(micro_batches.size()) == job.num_micro_batches());
   double num_tokens = 0;
-  for (const data::MicroBatch& batch : micro_batches) {
-    num_tokens += (batch.targets_BS != model::kIgnoredTarget).sum().item<double>();
-  }
+  for (const data::MicroBatch& batch : micro_batches) num_tokens += count_targets(batch);
   const double total = mutated(Mutation::kMeanPerReplica) ? num_tokens * static_cast<double>(job.layout.dp)
                                                           : all_sum(*groups.dp, num_tokens);
   const double loss_scale = total > 0 ? 1 / total : 0;
@@ -219,12 +235,14 @@ StepResult RankTrainer::step(const std::vector<data::MicroBatch>& micro_batches)
   s.begin(micro_batches);
   s.reducer->begin_step(s.job.num_micro_batches());
   const double loss = s.total_loss(s.executor->run());
+  const tally::MomentScope reduction({tally::Phase::kReduction});
   s.reducer->finish();
   const double norm = optimizer::global_norm(*s.buffers, *s.reducer, *s.groups.world, step);
   if (!std::isfinite(loss)) {
     throw base::RunError(fmt::format("step {}", step), fmt::format("the loss is {}", loss));
   }
   const double rate = optimizer::learning_rate(s.job.optimizer, step, s.job.steps);
+  const tally::MomentScope update({tally::Phase::kUpdate});
   s.adamw->step(*s.reducer, {step, rate, optimizer::clip_factor(norm, s.job.optimizer.clip)});
   s.steps_done = step;
   return {loss, norm, rate};

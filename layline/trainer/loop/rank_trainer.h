@@ -32,6 +32,7 @@ struct TrainingJob {
   int64_t global_batch = 0;           // sequences
   at::ScalarType dtype = at::kFloat;  // of weights and activations: bf16 (with fp32 gradients and master weights),
                                       // fp32, fp64
+  at::Device device = at::kCPU;       // kMeta: nothing is computed, all losses and norms are 0
   uint64_t seed = 1;
   int64_t steps = 0;  // in all, for the learning rate
   optimizer::OptimizerOptions optimizer;

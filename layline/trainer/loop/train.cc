@@ -6,13 +6,10 @@
 #include <algorithm>
 #include <chrono>
 #include <deque>
-#include <map>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "layline/base/error.h"
-#include "layline/cost/step.h"
 #include "layline/trainer/comm/activity.h"
 #include "layline/trainer/comm/gloo_group.h"
 #include "layline/trainer/comm/rendezvous.h"
@@ -23,8 +20,11 @@
 #include "layline/trainer/data/data_set.h"
 #include "layline/trainer/data/safetensors.h"
 #include "layline/trainer/loop/banner.h"
+#include "layline/trainer/loop/cores.h"
 #include "layline/trainer/loop/load_weights.h"
+#include "layline/trainer/loop/meeting.h"
 #include "layline/trainer/loop/memory_counter.h"
+#include "layline/trainer/loop/prepare.h"
 #include "layline/trainer/loop/rank_trainer.h"
 
 namespace layline::trainer::loop {
@@ -41,63 +41,11 @@ constexpr int64_t kValidationBatches = 8;  // at most, of global_batch sequences
 // Beyond the time-out, after which the watch has named the ranks that did not come.
 constexpr auto kTimeoutReserve = std::chrono::seconds(10);
 
+// Ends what a rank reports to the others when the user can mend it: all have the same exit code.
+const std::string kMendableMark = "\n";
+
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 milliseconds to_milliseconds(double seconds) { return milliseconds(static_cast<int64_t>(seconds * 1000)); }
-
-at::ScalarType scalar_type(config::Precision precision) {
-  switch (precision) {
-    case config::Precision::kBf16:
-      return at::kBFloat16;
-    case config::Precision::kFp32:
-      return at::kFloat;
-    case config::Precision::kFp64:
-      return at::kDouble;
-  }
-  return at::kFloat;
-}
-
-TrainingJob training_job(const config::RunConfig& config, const config::ResolvedLayout& resolved) {
-  TrainingJob job;
-  job.model = config.model;
-  job.layout = resolved.layout;
-  // The split that was priced.
-  const memory::EndCosts ends = cost::Pricer(resolved.job).end_costs(resolved.layout);
-  job.stages = layout::stages_of(resolved.layout, config.model.num_layers, ends.embedding_layers, ends.head_layers);
-  job.sequence_length = config.sequence_length;
-  job.global_batch = config.global_batch;
-  job.dtype = scalar_type(config.precision);
-  job.seed = static_cast<uint64_t>(config.seed);
-  job.steps = config.steps;
-  const config::OptimizerConfig& o = config.optimizer;
-  job.optimizer = {.learning_rate = o.learning_rate,
-                   .warmup_steps = o.warmup_steps,
-                   .min_learning_rate = o.min_learning_rate,
-                   .beta1 = o.beta1,
-                   .beta2 = o.beta2,
-                   .epsilon = o.epsilon,
-                   .weight_decay = o.weight_decay,
-                   .clip = o.clip};
-  return job;
-}
-
-data::DataSet open_data(const config::RunConfig& config, const std::vector<config::DataSource>& sources,
-                        data::Order order) {
-  data::DataSetOptions options{.sources = {},
-                               .sequence_length = config.sequence_length,
-                               .vocabulary = config.model.vocab,
-                               .order = order,
-                               .seed = static_cast<uint64_t>(config.seed)};
-  for (const config::DataSource& source : sources) options.sources.push_back({source.path, source.weight});
-  return data::DataSet(options);
-}
-
-// Everything that must be the same on all ranks, by its key in RUN.json.
-std::map<std::string, std::string> settings_of(const config::RunConfig& config) {
-  std::map<std::string, std::string> entries;
-  const nlohmann::json settings = nlohmann::json::parse(config::to_json(config));
-  for (const auto& [key, value] : settings.items()) entries[key] = value.dump();
-  return entries;
-}
 
 // The step loop of one rank, with its groups made.
 class Run {
@@ -109,11 +57,9 @@ class Run {
         observer_(observer),
         memory_(memory),
         job_(training_job(config, resolved)),
-        train_data_(open_data(
-            config, config.data.train,
-            config.data.order == config::DataOrder::kShuffled ? data::Order::kShuffled : data::Order::kSequential)),
+        train_data_(open_training_data(config)),
         trainer_(job_, factory) {
-    if (!config.data.valid.empty()) valid_data_.emplace(open_data(config, config.data.valid, data::Order::kSequential));
+    if (!config.data.valid.empty()) valid_data_.emplace(open_validation_data(config));
     if (config.load.empty()) {
       trainer_.initialize();
     } else {
@@ -226,39 +172,6 @@ class Run {
   std::deque<double> step_seconds_;
 };
 
-// Runs `work` where every rank makes the same mistake at the same time: one rank a machine says it.
-template <typename Work>
-auto say_once_a_machine(const Launch& launch, const Work& work) {
-  try {
-    return work();
-  } catch (const base::InputError&) {
-    if (launch.local_rank != 0) throw FailedElsewhere(true);
-    throw;
-  }
-}
-
-std::unique_ptr<comm::RunStore> meet(const config::RunConfig& config, const Launch& launch) {
-  std::unique_ptr<comm::RunStore> store;
-  try {
-    store = std::make_unique<comm::RunStore>(comm::Rendezvous{.rank = launch.rank,
-                                                              .world_size = launch.world_size,
-                                                              .host = launch.master_addr,
-                                                              .port = launch.master_port,
-                                                              .timeout = launch.meeting_timeout});
-  } catch (const base::InputError&) {
-    // Rank 1 speaks where rank 0 never came.
-    if (launch.local_rank != 0 && launch.rank != 1) throw FailedElsewhere(true);
-    throw;
-  }
-  try {
-    store->check_same(settings_of(config));
-  } catch (const base::InputError&) {
-    if (launch.rank != 0) throw FailedElsewhere(true);
-    throw;
-  }
-  return store;
-}
-
 void train_alone(const config::RunConfig& config, const config::ResolvedLayout& resolved, Observer& observer,
                  MemoryCounter& memory) {
   comm::ThreadWorld world(1, to_milliseconds(config.timeout_seconds));
@@ -266,9 +179,17 @@ void train_alone(const config::RunConfig& config, const config::ResolvedLayout& 
   Run(config, resolved, *factory, observer, memory).run();
 }
 
+[[noreturn]] void end_with(const comm::Failure& failure) {
+  const bool is_mendable = failure.message.ends_with(kMendableMark);
+  if (!failure.is_own) throw FailedElsewhere(is_mendable);
+  if (!is_mendable) throw std::runtime_error(failure.message);
+  throw base::InputError(failure.message.substr(0, failure.message.size() - kMendableMark.size()));
+}
+
 void train_together(const config::RunConfig& config, const config::ResolvedLayout& resolved, const Launch& launch,
                     Observer& observer, MemoryCounter& memory) {
   const std::unique_ptr<comm::RunStore> store = meet(config, launch);
+  if (launch.shares_cores) use_share_of_cores(*store);
   const milliseconds timeout = to_milliseconds(config.timeout_seconds);
   comm::Activity activity;
   comm::GlooFactory factory(store->store(), launch.rank, launch.world_size,
@@ -278,22 +199,25 @@ void train_together(const config::RunConfig& config, const config::ResolvedLayou
     factory.abort(failure.message);
   });
   comm::Failure failure;
-  bool is_input_error = false;
   try {
     Run(config, resolved, factory, observer, memory).run();
     failure = watch.finish();
   } catch (const comm::CommError& error) {
     failure = watch.report_loss(error.what());
   } catch (const base::InputError& error) {
-    is_input_error = true;
-    failure = watch.report(error.what());
+    failure = watch.report(error.what() + kMendableMark);
   } catch (const std::exception& error) {
     failure = watch.report(error.what());
   }
-  if (failure.message.empty()) return;
-  if (!failure.is_own) throw FailedElsewhere(is_input_error);
-  if (is_input_error) throw base::InputError(failure.message);
-  throw std::runtime_error(failure.message);
+  if (!failure.message.empty()) end_with(failure);
+}
+
+config::ResolvedLayout resolve_layout(const config::RunConfig& config, const Launch& launch) {
+  try {
+    return config::resolve_layout(config, launch.world_size);
+  } catch (const base::InputError& error) {
+    give_up(error.what(), launch);
+  }
 }
 
 }  // namespace
@@ -301,8 +225,7 @@ void train_together(const config::RunConfig& config, const config::ResolvedLayou
 void train(const config::RunConfig& config, const Launch& launch, Observer& observer) {
   MemoryCounter& memory = MemoryCounter::install();
   if (config.memory_limit_bytes) memory.set_limit(*config.memory_limit_bytes);
-  const config::ResolvedLayout resolved =
-      say_once_a_machine(launch, [&] { return config::resolve_layout(config, launch.world_size); });
+  const config::ResolvedLayout resolved = resolve_layout(config, launch);
   if (launch.world_size == 1) {
     train_alone(config, resolved, observer, memory);
   } else {

@@ -20,7 +20,8 @@ using metrics::StepRecord;
 struct Launch {
   int64_t rank = 0;
   int64_t world_size = 1;
-  int64_t local_rank = 0;  // among the ranks of this machine
+  int64_t local_rank = 0;    // among the ranks of this machine
+  bool shares_cores = true;  // with the machine's other ranks; false: the number of threads was set already
   std::string master_addr = "127.0.0.1";
   int master_port = 29500;
   // For rank 0 to answer, then for all ranks to come.
@@ -58,6 +59,11 @@ class FailedElsewhere : public std::exception {
  private:
   bool is_input_error_;
 };
+
+// Instead of train() on a rank that cannot start, as its files are not what they should be: lets the other ranks know,
+// which end then too. Throws base::InputError with the mistake on the first of the ranks that have made it ("rank 2: …"
+// where not all cannot start), FailedElsewhere on the others.
+[[noreturn]] void give_up(const std::string& mistake, const Launch& launch);
 
 // Throws FailedElsewhere, or else base::InputError for what the user can mend, base::RunError and comm::CommError for a
 // run that failed.

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -29,6 +30,17 @@ std::string unfinished_row(int file_descriptor, off_t size) {
   if (::pread(file_descriptor, tail.data(), tail.size(), start) != static_cast<ssize_t>(tail.size())) return "";
   const size_t line_end = tail.rfind('\n');
   return line_end == std::string::npos ? tail : tail.substr(line_end + 1);
+}
+
+bool is_regular(int file_descriptor) {
+  struct stat status{};
+  return ::fstat(file_descriptor, &status) == 0 && S_ISREG(status.st_mode);
+}
+
+// Until the file is closed. File systems without locks go without.
+void lock(int file_descriptor, const std::string& path) {
+  if (!is_regular(file_descriptor) || ::flock(file_descriptor, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return;
+  throw base::InputError(path, "another run writes to it; give each a file of its own");
 }
 
 // Only a row of ours is cut; other text that lacks its line end gets one.
@@ -68,6 +80,7 @@ MetricsWriter::MetricsWriter(std::string path) : path_(std::move(path)) {
   if (file_descriptor_ < 0) file_descriptor_ = ::open(path_.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC);
   if (file_descriptor_ < 0) throw base::InputError(path_, fmt::format("cannot write: {}", reason()));
   try {
+    lock(file_descriptor_, path_);
     mend_end(file_descriptor_, path_);
   } catch (...) {
     ::close(file_descriptor_);

@@ -15,7 +15,7 @@ std::string to_json_line(const StepRecord& record);
 class MetricsWriter {
  public:
   // Opens or creates the file. A row that a crash left unfinished at its end is cut off. Throws base::InputError when
-  // it cannot be written.
+  // it cannot be written, or another process has it open here.
   explicit MetricsWriter(std::string path);
   MetricsWriter(const MetricsWriter&) = delete;
   MetricsWriter& operator=(const MetricsWriter&) = delete;

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "layline/trainer/kernels/embedding.h"
 #include "layline/trainer/model/mutation.h"
 #include "layline/trainer/model/parallel_linear.h"
 
@@ -13,11 +14,15 @@ namespace layline::trainer::model {
 
 namespace {
 
-// Adds rows of dy [T, H] to the rows `indices` of the table's main gradient; those of other ranks have index −1.
-void add_table_gradient(const ParameterGroup& table, const at::Tensor& indices_T, const at::Tensor& dy_TH) {
-  const at::Tensor here = (indices_T >= 0).nonzero().squeeze(1);
-  table.main_grad.index_add_(0, indices_T.index_select(0, here),
-                             dy_TH.index_select(0, here).to(table.main_grad.scalar_type()));
+// The row of the table that each token reads, or −1 where another rank has it.
+at::Tensor local_rows(const at::Tensor& tokens_SB, const VocabularyPart& part) {
+  const at::Tensor local = tokens_SB - part.first;
+  const at::Tensor is_elsewhere = (local < 0) | (local >= part.size);
+  return local.masked_fill(is_elsewhere, -1).contiguous();
+}
+
+void add_table_gradient(const ParameterGroup& table, const at::Tensor& rows_SB, const at::Tensor& dy) {
+  kernels::add_to_rows_(table.main_grad, rows_SB, dy);
   table.notify();
 }
 
@@ -32,26 +37,20 @@ VocabularyPart vocabulary_part(int64_t vocab, int64_t tp_size, int64_t tp_rank) 
 
 at::Tensor embed(const at::Tensor& tokens_SB, const ParameterGroup& table, const VocabularyPart& part,
                  Context& context) {
-  at::Tensor output, indices;
+  at::Tensor output, rows_SB;
   {
     const at::NoGradGuard no_grad;
-    const at::Tensor local = tokens_SB - part.first;
-    const at::Tensor is_here = (local >= 0).logical_and(local < part.size);
-    indices = local.masked_fill(is_here.logical_not(), -1).reshape(-1);
-    output = at::embedding(table.value, local.masked_fill(is_here.logical_not(), 0));
-    if (context.tp_size() > 1) {
-      output.masked_fill_(is_here.logical_not().unsqueeze(2), 0);
-      if (context.shards_sequence()) {
-        output = reduce_to_sequence_part(output, context);
-      } else {
-        context.tp->all_reduce(output);
-      }
+    rows_SB = local_rows(tokens_SB, part);
+    output = kernels::read_rows(table.value, rows_SB);
+    if (context.shards_sequence()) {
+      output = reduce_to_sequence_part(output, context);
+    } else if (context.tp_size() > 1) {
+      context.tp->all_reduce(output);
     }
   }
-  return with_backward(output, {}, [indices, &table, &context](const at::Tensor& dy) -> std::vector<at::Tensor> {
+  return with_backward(output, {}, [rows_SB, &table, &context](const at::Tensor& dy) -> std::vector<at::Tensor> {
     const at::Tensor dy_whole = gather_sequence(dy, context);
-    context.weight_gradients.add(
-        [indices, dy_whole, &table] { add_table_gradient(table, indices, dy_whole.flatten(0, 1)); });
+    context.weight_gradients.add([rows_SB, dy_whole, &table] { add_table_gradient(table, rows_SB, dy_whole); });
     return {};
   });
 }

@@ -10,6 +10,7 @@
 #include "layline/trainer/kernels/accumulate.h"
 #include "layline/trainer/kernels/cross_entropy.h"
 #include "layline/trainer/model/parallel_linear.h"
+#include "layline/trainer/tally/tally.h"
 
 namespace layline::trainer::model {
 
@@ -61,14 +62,15 @@ at::Tensor head_loss(const Activation& hidden, const ParameterGroup& weight, con
   at::Tensor loss, dx;
   {
     const at::NoGradGuard no_grad;
+    const tally::OwnerScope owner(tally::Owner::kLogits);
     const at::Tensor x = gather_sequence(hidden.tensor, context);
     const at::Tensor x_TH = x.flatten(0, 1);
     const at::Tensor targets_T = targets_SB.reshape(-1);
     const at::ScalarType wide = wide_type(x);
     const at::Tensor is_counted = targets_T != kIgnoredTarget;
     const at::Tensor local = targets_T - part.first;
-    const at::Tensor is_here = is_counted.logical_and(local >= 0).logical_and(local < part.size);
-    const at::Tensor columns_T = local.masked_fill(is_here.logical_not(), -1);
+    const at::Tensor is_here = is_counted & (local >= 0) & (local < part.size);
+    const at::Tensor columns_T = local.masked_fill(~is_here, -1);
     const at::Tensor scale_T = is_counted.to(wide) * loss_scale;
 
     loss = at::zeros({}, x.options().dtype(wide));
@@ -93,11 +95,12 @@ at::Tensor head_loss(const Activation& hidden, const ParameterGroup& weight, con
       }
     }
   }
-  return with_backward(
-      loss, {hidden.tensor}, [dx]([[maybe_unused]] const at::Tensor& dloss) -> std::vector<at::Tensor> {
-        assert(dloss.item<double>() == 1.0 && "the head's gradient was computed for a loss with gradient one");
-        return {dx};
-      });
+  return with_backward(loss, {hidden.tensor},
+                       [dx]([[maybe_unused]] const at::Tensor& dloss) -> std::vector<at::Tensor> {
+                         assert((dloss.is_meta() || dloss.item<double>() == 1.0) &&
+                                "the head's gradient was computed for a loss with gradient one");
+                         return {dx};
+                       });
 }
 
 at::Tensor head_logits(const at::Tensor& hidden, const ParameterGroup& weight, Context& context) {

@@ -8,12 +8,14 @@
 #include <utility>
 
 #include "layline/trainer/kernels/adamw.h"
+#include "layline/trainer/tally/tally.h"
 
 namespace layline::trainer::optimizer {
 
 ShardedAdamW::ShardedAdamW(FlatBuffers& buffers, comm::Group& dp, int zero, const OptimizerOptions& options)
     : buffers_(buffers), dp_(dp), is_sharded_(zero == 1 && dp.size() > 1), options_(options) {
   assert(zero == 0 || zero == 1);
+  const tally::OwnerScope owner(tally::Owner::kOptimizer);
   for (const Bucket& bucket : buffers.buckets()) {
     Share& share = shares_.emplace_back();
     const int64_t size = is_sharded_ ? bucket.size() / dp.size() : bucket.size();

@@ -6,6 +6,8 @@
 #include <cassert>
 #include <map>
 
+#include "layline/trainer/tally/tally.h"
+
 namespace layline::trainer::optimizer {
 
 namespace {
@@ -71,8 +73,14 @@ void FlatBuffers::add_bucket(const std::vector<model::ParameterGroup*>& groups, 
 
   Bucket& bucket = buckets_.emplace_back();
   const at::ScalarType wide = dtype == at::kDouble ? at::kDouble : at::kFloat;
-  bucket.weights = at::zeros({size}, options);
-  bucket.gradients = at::zeros({size}, options.dtype(wide));
+  {
+    const tally::OwnerScope owner(tally::Owner::kWeights);
+    bucket.weights = at::zeros({size}, options);
+  }
+  {
+    const tally::OwnerScope owner(tally::Owner::kGradients);
+    bucket.gradients = at::zeros({size}, options.dtype(wide));
+  }
   for (size_t i = 0; i < groups.size(); ++i) place(*groups[i], bucket, offsets[i]);
   assert(bucket.parameters.size() == 1 || std::none_of(bucket.parameters.begin(), bucket.parameters.end(), is_tied));
 }

@@ -7,6 +7,7 @@
 #include <cassert>
 
 #include "layline/trainer/model/mutation.h"
+#include "layline/trainer/tally/tally.h"
 
 namespace layline::trainer::pipeline {
 
@@ -23,6 +24,30 @@ constexpr int kReceivesAhead = 1;
 
 bool is_receive(Op op) { return op == Op::kRecvForward || op == Op::kRecvBackward; }
 bool is_forward(Op op) { return op == Op::kForward || op == Op::kSendForward || op == Op::kRecvForward; }
+
+tally::Moment moment_of(const Instruction& step) {
+  const auto phase = [op = step.op] {
+    switch (op) {
+      case Op::kForward:
+        return tally::Phase::kForward;
+      case Op::kBackward:
+      case Op::kBackwardInput:
+        return tally::Phase::kBackward;
+      case Op::kBackwardWeight:
+        return tally::Phase::kWeightGradients;
+      case Op::kSendForward:
+        return tally::Phase::kSendForward;
+      case Op::kRecvForward:
+        return tally::Phase::kReceiveForward;
+      case Op::kSendBackward:
+        return tally::Phase::kSendBackward;
+      case Op::kRecvBackward:
+        break;
+    }
+    return tally::Phase::kReceiveBackward;
+  };
+  return {phase(), step.chunk, step.micro_batch};
+}
 
 }  // namespace
 
@@ -56,8 +81,9 @@ double Executor::run_list(const std::vector<Instruction>& list) {
     execute(list[i]);
   }
   pp_.flush_sends();
+  last_sent_ = {};
   assert(inputs_.empty() && gradients_.empty() && outputs_.empty() && input_gradients_.empty() && recorded_.empty());
-  return loss_.defined() ? loss_.item<double>() : 0.0;
+  return loss_.defined() && !loss_.is_meta() ? loss_.item<double>() : 0.0;
 }
 
 void Executor::post_receives(const std::vector<Instruction>& list, size_t current) {
@@ -72,6 +98,7 @@ void Executor::post_receives(const std::vector<Instruction>& list, size_t curren
 }
 
 void Executor::execute(const Instruction& step) {
+  const tally::MomentScope moment(moment_of(step));
   switch (step.op) {
     case Op::kForward:
       return forward(step);
@@ -91,6 +118,7 @@ void Executor::execute(const Instruction& step) {
 }
 
 void Executor::receive(const Instruction& step) {
+  const tally::MomentScope moment(moment_of(step));
   const bool is_input = step.op == Op::kRecvForward;
   Incoming incoming{at::empty(message_.sizes, message_.options), nullptr};
   const int64_t peer = is_input ? (pp_rank_ + schedule_.pp - 1) % schedule_.pp : (pp_rank_ + 1) % schedule_.pp;
@@ -103,7 +131,9 @@ void Executor::send(const Instruction& step) {
   auto node = (is_output ? outputs_ : input_gradients_).extract(Key{step.chunk, step.micro_batch});
   assert(!node.empty());
   const int64_t peer = is_output ? (pp_rank_ + 1) % schedule_.pp : (pp_rank_ + schedule_.pp - 1) % schedule_.pp;
-  pp_.send(std::move(node.mapped()), peer, is_output ? kForwardChannel : kBackwardChannel);
+  const int channel = is_output ? kForwardChannel : kBackwardChannel;
+  last_sent_[static_cast<size_t>(channel)] = {node.key(), node.mapped()};
+  pp_.send(std::move(node.mapped()), peer, channel);
 }
 
 at::Tensor Executor::take(std::map<Key, Incoming>& incoming, Key key) {
@@ -132,7 +162,10 @@ void Executor::forward(const Instruction& step) {
 void Executor::backward(const Instruction& step, bool defers_weights) {
   const Key key{step.chunk, step.micro_batch};
   at::Tensor gradient;
-  if (!is_last(step.chunk)) gradient = take(gradients_, key);
+  if (!is_last(step.chunk)) {
+    gradient = take(gradients_, key);
+    if (last_sent_[kForwardChannel].key == key) last_sent_[kForwardChannel].tensor.reset();
+  }
   if (model::mutated(model::Mutation::kSkipLastMicroBatch) && step.micro_batch + 1 == schedule_.micro_batches &&
       gradient.defined()) {
     gradient = at::zeros_like(gradient);

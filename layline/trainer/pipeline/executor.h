@@ -4,12 +4,14 @@
 //   executor.run();                                     // every rank of the group, the same schedule
 //
 // Messages are asynchronous: receives are posted ahead of the computation before the one that needs them, sends leave
-// while the next instruction runs, and a sent output is freed as soon as it has left. What a backward pass needs of an
-// output is its graph only.
+// while the next instruction runs. What is sent is kept until the next message goes the same way, by when it has left
+// as a rule, or until an output's gradient comes back: so the bytes that a rank holds do not depend on when a message
+// leaves. What a backward pass needs of an output is its graph only.
 #pragma once
 
 #include <ATen/core/Tensor.h>
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -78,6 +80,11 @@ class Executor {
 
   std::map<Key, Incoming> inputs_, gradients_;
   std::map<Key, at::Tensor> outputs_, input_gradients_;  // to be sent
+  struct Sent {
+    Key key;
+    at::Tensor tensor;
+  };
+  std::array<Sent, 2> last_sent_;  // by channel
   std::map<Key, model::Recorded> recorded_;
   size_t next_receive_ = 0;  // of the list: receives before it are posted
   at::Tensor loss_;

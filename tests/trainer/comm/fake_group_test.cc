@@ -7,6 +7,8 @@
 #include <stdexcept>
 #include <vector>
 
+#include "layline/trainer/comm/scratch.h"
+
 namespace layline::trainer::comm {
 namespace {
 
@@ -36,6 +38,15 @@ TEST(FakeGroup, ReturnsAtOnceOnTheMetaDeviceAndCountsCallsAndBytes) {
   EXPECT_EQ(traffic->of("dp", "receive").num_calls, 1);
   EXPECT_EQ(traffic->of("dp", "barrier").num_calls, 1);
   EXPECT_EQ(traffic->of("tp", "all_reduce").num_calls, 0);
+}
+
+TEST(FakeGroup, TakesTheScratchMemoryOfARealOne) {
+  const at::Tensor small = at::ones({100}), large = at::ones({8'000'000});
+  EXPECT_EQ(scratch_bytes({Operation::kAllReduce, small, small}, 4), 4 * 400);
+  EXPECT_EQ(scratch_bytes({Operation::kReduceScatter, small, small}, 4), 3 * 100);
+  EXPECT_EQ(scratch_bytes({Operation::kAllReduce, large, large}, 4), 3 * 3 * kSegmentBytes);
+  EXPECT_EQ(scratch_bytes({Operation::kAllGather, small, large}, 4), 0);
+  EXPECT_EQ(scratch_bytes({Operation::kAllReduce, large, large}, 1), 0);
 }
 
 TEST(FakeGroup, RefusesWhatRealGroupsRefuse) {

@@ -96,6 +96,16 @@ TEST(RunStore, AnUnreachableMasterEndsWithinItsTimeoutAndSaysWhatToCheck) {
   EXPECT_LT(seconds, 1.5);
 }
 
+TEST(RunStore, AServerThatDoesNotAnswerIsNoRank0) {
+  const int socket = listen_on(0, true);
+  const double seconds = seconds_of([&] {
+    EXPECT_THAT(message_of<InputError>([&] { RunStore store(meeting(1, 2, port_of(socket), 300ms)); }),
+                AllOf(HasSubstr("is not this run's rank 0"), HasSubstr("no answer within")));
+  });
+  EXPECT_LT(seconds, 2.5);
+  close(socket);
+}
+
 TEST(RunStore, AnUnknownHostIsNamed) {
   Rendezvous rendezvous = meeting(1, 2, 29500, 200ms);
   rendezvous.host = "no-such-host.invalid";

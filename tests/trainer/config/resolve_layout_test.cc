@@ -39,13 +39,13 @@ TEST(ResolveLayout, MistakesGiveTheReason) {
     int64_t world_size;
     const char* message;
   } table[] = {
-      {"tp4 mb1", 4, "run.json: $.layout: illegal layout \"tp4 mb1\": tp 4 does not divide 6 heads"},
+      {"tp4 mb1", 4, "--set layout=tp4 mb1: $.layout: illegal layout \"tp4 mb1\": tp 4 does not divide 6 heads"},
       {"dp2 tp2 mb1", 8, "it is for 4 ranks, and 8 are started; start 4, or leave dp out"},
       {"dp2 tp2 mb1", 1, "it is for 4 ranks, and 1 are started"},
       {"pp16 mb1", 16, "the model has 8 layers"},
       {"mb5", 2, "32"},
-      {"tq2", 2, "run.json: $.layout: "},
-      {"tp3", 2, "run.json: $.layout: "},
+      {"tq2", 2, "--set layout=tq2: $.layout: "},
+      {"tp3", 2, "--set layout=tp3: $.layout: "},
   };
   for (const auto& row : table) {
     const std::string layout = std::string("layout=") + row.layout;
@@ -88,9 +88,11 @@ TEST(ResolveLayout, TheClusterIsTheRunsOwn) {
   EXPECT_EQ(resolve({"cluster=h200-141gb"}, 8).job.cluster.name, "h200-141gb");
   EXPECT_EQ(resolve({}, 8).job.cluster.gpu.name, "cpu-avx512-bf16");
   EXPECT_NO_THROW(resolve({"global_batch=96"}, 96));  // on the default cluster any number of ranks is one machine
-  EXPECT_THAT(error_of([] { resolve({"cluster=h200"}, 12); }), StartsWith("run.json: $.cluster: 12 GPUs are neither"));
+  EXPECT_THAT(error_of([] { resolve({"cluster=h200"}, 12); }),
+              StartsWith("--set cluster=h200: $.cluster: 12 GPUs are neither"));
   EXPECT_THAT(error_of([] { resolve({"cluster=h200-141g"}, 8); }), HasSubstr("did you mean \"h200-141gb\"?"));
-  EXPECT_THAT(error_of([] { resolve({"cluster=h2000"}, 8); }), StartsWith("run.json: $.cluster: no cluster"));
+  EXPECT_THAT(error_of([] { resolve({"cluster=h2000"}, 8); }),
+              StartsWith("--set cluster=h2000: $.cluster: no cluster"));
   EXPECT_THAT(error_of([] { resolve({"device=cuda"}, 8); }), StartsWith("run.json: $.cluster: is missing"));
 }
 
@@ -102,6 +104,17 @@ TEST(ResolveLayout, UtilizationNeedsAPeakThatIsKnown) {
   EXPECT_NEAR(*model_flops_utilization(resolved, 2.0), flops / (4 * 455e9 * 2.0), 1e-12);
   EXPECT_NEAR(*model_flops_utilization(resolve({"cluster=cpu", "precision=fp32"}, 4), 2.0), flops / (4 * 227e9 * 2.0),
               1e-12);
+}
+
+// Vendors also state twice as much, for matrices of which half is zero.
+TEST(ResolveLayout, UtilizationIsOfTheDensePeak) {
+  for (const auto& [cluster, peak] :
+       {std::pair{"h100-80gb", 989.4e12}, {"h200-141gb", 989.4e12}, {"a100-80gb", 312e12}}) {
+    const ResolvedLayout resolved = resolve({std::string("cluster=") + cluster}, 8);
+    EXPECT_NEAR(*resolved.peak_flops_per_second, peak, 0.001 * peak) << cluster;
+    const double flops = resolved.job.model.flops_per_token(512) * 32 * 512;
+    EXPECT_NEAR(*model_flops_utilization(resolved, 1.0), flops / (8 * peak), 0.001 * flops / (8 * peak)) << cluster;
+  }
 }
 
 TEST(Predict, GivesAStepTimeAndEachStagesBytes) {

@@ -155,6 +155,9 @@ TEST(RunConfig, MistakesAreSaidWithTheirPlace) {
       {R"("steps": 200)", R"("steps": true)", "$.steps: found true"},
       {R"("steps": 200)", R"("steps": 200, "seed": -1)", "$.seed: found -1"},
       {R"("steps": 200)", R"("steps": 200, "seed": 1e30)", "$.seed: found 1e+30"},
+      {R"("steps": 200)", R"("steps": 200, "seed": 9007199254740993)", "$.seed: found 9007199254740993"},
+      {"\"global_batch\": 32,\n  \"steps\": 200", R"("global_batch": 4000000000, "steps": 1000000000)",
+       "$.steps: found 1000000000, of 2.048e+12 tokens each; want at most 1e+18 tokens in all"},
       {R"("steps": 200)", R"("steps": 200, "layout": 3)", "$.layout: found 3, want a text"},
       {R"("steps": 200)", R"("steps": 200, "layout": "")", R"($.layout: found "", want a text that is not empty)"},
       {R"("steps": 200)", R"("steps": 200, "precision": "bf61")", R"(did you mean "bf16"?)"},
@@ -186,6 +189,9 @@ TEST(RunConfig, MistakesAreSaidWithTheirPlace) {
       {R"("model": "llama-tiny")", R"("model": "lama-tiny")", R"($.model: no model "lama-tiny" (did you mean)"},
       {R"("model": "llama-tiny")", R"("model": "no/config.json")", "$.model: no/config.json: cannot read"},
       {R"("model": "llama-tiny")", R"("model": 3)", "$.model: found 3, want a text"},
+      {R"("model": "llama-tiny")", R"("model": {"model_type": "llama", "hidden_size": 1000000000000,
+        "intermediate_size": 8, "num_attention_heads": 1, "num_hidden_layers": 1, "vocab_size": 8})",
+       "run.json: $.model: hidden is 1000000000000"},
       {R"("model": "llama-tiny")", R"("model": {"name": "x"})", "$.model."},
       {R"("model": "llama-tiny",)", "", "$.model: is missing"},
       {R"({"train": "corpus"})", R"({"train": ""})", R"($.data.train: found "")"},
@@ -261,6 +267,7 @@ TEST(Overrides, MistakesAreThoseOfTheFlag) {
       {"data={\"trian\": \"x\"}", "--set data={\"trian\": \"x\"}: $.data.trian: unknown key"},
       {"model=lama-tiny", R"(--set model=lama-tiny: $.model: no model "lama-tiny" (did you mean)"},
       {"seed=1e400", "--set seed=1e400: "},
+      {"a.b=c", "--set a.b=c: $.a: unknown key"},
   };
   for (const auto& row : table) {
     EXPECT_THAT(error_of([&] { parse(kSmallest, {row.text}); }), HasSubstr(row.message)) << row.text;
@@ -270,6 +277,8 @@ TEST(Overrides, MistakesAreThoseOfTheFlag) {
 TEST(Overrides, AreNotBlamedForTheFilesMistakes) {
   const std::string text = with(kSmallest, R"("steps": 200)", R"("steps": 200, "seed": "x")");
   EXPECT_THAT(error_of([&] { parse(text, {"steps=3", "see=1"}); }), StartsWith("run.json: $.seed: "));
+  const std::string number = with(kSmallest, R"("steps": 200)", R"("steps": 200, "optimizerr": {"clip": 1})");
+  EXPECT_THAT(error_of([&] { parse(number, {"optimizerr.clip=1"}); }), StartsWith("run.json: $.optimizerr: "));
 }
 
 // Texts with pieces changed, lost, or put in: they parse or are an InputError, never anything else.

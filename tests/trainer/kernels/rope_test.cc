@@ -56,6 +56,38 @@ TEST(Rope, TurnsSlicesOfAJointProjectionAndNothingElse) {
   }
 }
 
+// Meta's weights are for a rotation of neighbours; Hugging Face's, which are read here, have their rows permuted so
+// that a rotation of halves gives the same scores (convert_llama_weights_to_hf.py of transformers).
+TEST(Rope, OfPermutedRowsGivesTheScoresOfMetasLayout) {
+  const int64_t S = 9, N = 2, D = 8, hidden = 12;
+  const RopeTable table = make_rope_table(S, D, {}, at::kDouble);
+  const at::Tensor turns = at::complex(table.cos_SD2, table.sin_SD2);  // [S, D/2]
+  const auto metas = [&](const at::Tensor& x_SND) {
+    const at::Tensor pairs = x_SND.unflatten(2, {D / 2, 2});
+    const at::Tensor turned =
+        at::complex(pairs.select(3, 0).contiguous(), pairs.select(3, 1).contiguous()) * turns.unsqueeze(1);
+    return at::stack({at::real(turned), at::imag(turned)}, 3).flatten(2);
+  };
+  const auto permuted = [&](const at::Tensor& weight) {
+    return weight.view({N, D / 2, 2, hidden}).transpose(1, 2).reshape({N * D, hidden});
+  };
+  const auto scores = [](const at::Tensor& q_SND, const at::Tensor& k_SND) {
+    return at::matmul(q_SND.transpose(0, 1), k_SND.permute({1, 2, 0}));
+  };
+  const at::Tensor x = random({S, hidden}, at::kDouble, 1), q = random({N * D, hidden}, at::kDouble, 2),
+                   k = random({N * D, hidden}, at::kDouble, 3);
+  const auto heads = [&](const at::Tensor& weight) { return at::linear(x, weight).view({S, N, D}); };
+  const auto ours = [&](const at::Tensor& weight) {
+    const at::Tensor rotated = heads(weight).unsqueeze(0).clone();
+    rope_(rotated, table, false);
+    return rotated.squeeze(0);
+  };
+  const at::Tensor wanted = scores(metas(heads(q)), metas(heads(k)));
+  const auto error = [&](const at::Tensor& found) { return (found - wanted).abs().max().item<double>(); };
+  EXPECT_LT(error(scores(ours(permuted(q)), ours(permuted(k)))), 1e-12);
+  EXPECT_GT(error(scores(ours(q), ours(k))), 1e-3);
+}
+
 TEST(Rope, InverseRotatesBack) {
   const RopeTable table = make_rope_table(50, 32, {}, at::kDouble);
   const at::Tensor x = random({1, 50, 2, 32}, at::kDouble, 1);

@@ -127,6 +127,14 @@ TEST_F(Metrics, AFileThatCannotBeWrittenIsTheUsersMistake) {
   EXPECT_THROW(MetricsWriter{testing::TempDir()}, base::InputError);
 }
 
+TEST_F(Metrics, OfTwoRunsAtOnceDoNotGoIntoOneFile) {
+  MetricsWriter first(path());
+  first.write(record(1));
+  EXPECT_THROW(MetricsWriter{path()}, base::InputError);
+  first.write(record(2));
+  const MetricsWriter device("/dev/null"), same_device("/dev/null");
+}
+
 TEST_F(Metrics, AFullDiskEndsTheRun) {
   MetricsWriter full("/dev/full");
   EXPECT_THROW(full.write(record(1)), base::RunError);

@@ -1,46 +1,10 @@
 // Runs of layline-train, started by `layline train` or by hand as other launchers do.
-#include <chrono>
-#include <nlohmann/json.hpp>
-#include <sstream>
 #include <string>
-#include <vector>
 
-#include "tests/apps/program.h"
+#include "tests/trainer/programs/train_programs.h"
 
 namespace layline::test {
 namespace {
-
-using nlohmann::json;
-using Clock = std::chrono::steady_clock;
-
-class TrainPrograms : public Program {
- protected:
-  void SetUp() override {
-    Program::SetUp();
-    std::string text;
-    for (int i = 0; i < 500; ++i) text += "In the beginning God created the heaven and the earth. ";
-    write_text(path("corpus"), text);
-    write_text(path("run.json"), R"({"model": {"model_type": "llama", "hidden_size": 16, "intermediate_size": 32,
-      "num_attention_heads": 2, "num_hidden_layers": 2, "vocab_size": 256}, "sequence_length": 16, "global_batch": 4,
-      "steps": 3, "precision": "fp32", "layout": "mb1", "data": {"train": "corpus"}, "metrics": "metrics.jsonl"})");
-  }
-
-  std::vector<json> rows() const {
-    std::istringstream lines(read_text(path("metrics.jsonl")));
-    std::vector<json> rows;
-    for (std::string line; std::getline(lines, line);) rows.push_back(json::parse(line));
-    return rows;
-  }
-
-  // A shell line; `{rank}` stands for layline-train.
-  Result run(std::string line) const {
-    const std::string word = "{rank}";
-    for (size_t at = line.find(word); at != std::string::npos; at = line.find(word, at)) {
-      line.replace(at, word.size(), program() + "-train");
-    }
-    return shell(line);
-  }
-};
 
 TEST_F(TrainPrograms, ARunWritesARowAndALineForEachStep) {
   for (const char* flags :
@@ -105,22 +69,11 @@ TEST_F(TrainPrograms, RanksOfDifferentRunsDoNotTrainTogether) {
 }
 
 TEST_F(TrainPrograms, AnInterruptStopsBetweenSteps) {
-  const Result result = shell(
-      "{} train run.json --nproc 2 --set steps=100000000 > out.txt & pid=$!; for i in $(seq 2000); do "
-      "grep -sq '^step' out.txt && break; sleep 0.01; done; kill -INT $pid; wait $pid");
+  const Result result = shell("{} train run.json --nproc 2 --set steps=100000000 > out.txt & pid=$!; " +
+                              until_a_step_is_in("out.txt") + "kill -INT $pid; wait $pid");
   EXPECT_EQ(result.code, 130) << result.err;
   EXPECT_EQ(result.err, "");
   EXPECT_FALSE(rows().empty());  // and all are whole
-}
-
-TEST_F(TrainPrograms, ARankThatIsKilledEndsTheRunWithOneLine) {
-  const auto start = Clock::now();
-  const Result result = shell(
-      "{} train run.json --nproc 2 --set steps=100000000 > out.txt & pid=$!; for i in $(seq 2000); do "
-      "grep -sq '^step' out.txt && break; sleep 0.01; done; kill -9 $(pgrep -P $pid | tail -1); wait $pid");
-  EXPECT_EQ(result.code, 1);
-  EXPECT_EQ(result.err, "error: rank 1 was killed by signal 9 (SIGKILL)\n");
-  EXPECT_LT(std::chrono::duration<double>(Clock::now() - start).count(), 20);
 }
 
 TEST_F(TrainPrograms, AFullDiskEndsTheRun) {
