@@ -16,6 +16,7 @@ void add_validate(CLI::App& app);
 void add_calibrate(CLI::App& app);
 void add_specs(CLI::App& app);
 void add_train(CLI::App& app);
+void add_sweep(CLI::App& app);
 void add_tune(CLI::App& app);
 
 // One line for a command line that does not parse: CLI11's message, and the nearest known flag or command to what was
@@ -26,6 +27,7 @@ std::string explain_parse_error(const CLI::App& app, const std::string& message,
 inline constexpr int kRunFailed = 1;
 inline constexpr int kBadInput = 2;
 inline constexpr int kNothingFits = 3;
+inline constexpr int kSignalled = 128;  // plus the signal that ended it
 
 // Thrown by a command that has said all it has to say; main() returns the code.
 struct Exit {

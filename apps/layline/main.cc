@@ -22,6 +22,7 @@ int run(int argc, char** argv) {
   layline::app::add_calibrate(app);
   layline::app::add_specs(app);
   layline::app::add_train(app);
+  layline::app::add_sweep(app);
   layline::app::add_tune(app);
   try {
     app.parse(argc, argv);

@@ -18,10 +18,10 @@ constexpr double kGiB = 1024.0 * 1024.0 * 1024.0;
 
 std::string job_key(const spec::Job& job, const runs::RunRecord& r) {
   const spec::Model& m = job.model;
-  return fmt::format("{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}", job.engine.name, job.cluster.name,
-                     job.cluster.gpus_per_node, m.num_layers, m.hidden, m.num_heads, m.num_kv_heads, m.ffn_hidden,
-                     m.vocab, job.num_gpus, job.global_batch, job.sequence_length, spec::name_of(job.precision),
-                     r.model) +
+  return fmt::format("{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}", job.engine.name, job.cluster.name,
+                     job.cluster.gpus_per_node, job.cluster.gpu.memory_bytes, m.num_layers, m.hidden, m.num_heads,
+                     m.num_kv_heads, m.ffn_hidden, m.vocab, job.num_gpus, job.global_batch, job.sequence_length,
+                     spec::name_of(job.precision), r.model) +
          r.mlp + (m.tied_embeddings ? "tied" : "");
 }
 

@@ -5,6 +5,7 @@
 #include <sys/file.h>
 #include <unistd.h>
 
+#include <cassert>
 #include <cerrno>
 #include <cstring>
 #include <utility>
@@ -34,7 +35,10 @@ int64_t complete_rows_bytes(std::string_view text) {
   return static_cast<int64_t>(end);
 }
 
-RunAppender::RunAppender(std::string path) : path_(std::move(path)) {
+RunAppender::RunAppender(std::string path, Columns columns) : path_(std::move(path)), header_(run_columns()) {
+  if (columns == Columns::kRunsAndPredictions) {
+    header_.insert(header_.end(), prediction_columns().begin(), prediction_columns().end());
+  }
   open_and_lock();
   try {
     recover();
@@ -58,14 +62,15 @@ void RunAppender::open_and_lock() {
 
 void RunAppender::recover() {
   const std::string text = base::read_file(path_);
-  const std::string header = format_csv_row(run_columns());
+  const std::string header = format_csv_row(header_);
   const int64_t end = complete_rows_bytes(text);
   const std::string_view tail = std::string_view(text).substr(static_cast<size_t>(end));
   const bool is_torn_header = end == 0 && header.starts_with(tail.substr(0, tail.find('\0')));
   if (end == 0 && !is_torn_header) throw base::InputError(path_, "is no file of run records; nothing was changed");
   if (end > 0) {
-    RunTable table = parse_runs(std::string_view(text).substr(0, static_cast<size_t>(end)), path_);
-    if (table.columns != run_columns()) {
+    const std::string_view rows = std::string_view(text).substr(0, static_cast<size_t>(end));
+    RunTable table = parse_runs(rows, path_);
+    if (parse_csv(rows, path_).header != header_) {
       throw base::InputError(path_, "has other columns than run records have; append to another file");
     }
     existing_ = std::move(table.records);
@@ -78,7 +83,12 @@ void RunAppender::recover() {
   base::sync_folder_of(path_);
 }
 
-void RunAppender::append(const RunRecord& record) { write_row(format_csv_row(to_fields(record))); }
+void RunAppender::append(const RunRecord& record, const std::vector<std::string>& predictions) {
+  std::vector<std::string> fields = to_fields(record);
+  fields.insert(fields.end(), predictions.begin(), predictions.end());
+  assert(fields.size() == header_.size());
+  write_row(format_csv_row(fields));
+}
 
 void RunAppender::write_row(const std::string& row) {
   try {

@@ -5,7 +5,8 @@
 //   for (const RunRecord& done : runs.existing()) …     // what need not be run again
 //   runs.append(record);                                // on disk when it returns
 //
-// A torn last line (kill -9, power failure) is cut off on opening. Two appenders on one file are refused.
+// A torn last line (kill -9, power failure) is cut off on opening. Two appenders on one file are refused. Rows may
+// carry what was predicted for them, in prediction_columns().
 #pragma once
 
 #include <cstdint>
@@ -18,9 +19,12 @@ namespace layline::runs {
 
 class RunAppender {
  public:
+  enum class Columns { kRuns, kRunsAndPredictions };
+
   // Throws base::InputError: the file cannot be written, is in use by another appender, has another header than
-  // run_columns(), or holds a malformed row; base::RunError when the disk fails.
-  explicit RunAppender(std::string path);
+  // run_columns() (and prediction_columns() where they are asked for), or holds a malformed row; base::RunError when
+  // the disk fails.
+  explicit RunAppender(std::string path, Columns columns = Columns::kRuns);
   RunAppender(const RunAppender&) = delete;
   RunAppender& operator=(const RunAppender&) = delete;
   ~RunAppender();
@@ -31,8 +35,9 @@ class RunAppender {
   // Bytes of a torn last line that opening cut off; 0 normally.
   int64_t num_cut_bytes() const { return num_cut_bytes_; }
 
-  // Writes and syncs one row. Throws base::RunError; the file then ends where it ended before.
-  void append(const RunRecord& record);
+  // Writes and syncs one row; predictions: as many fields as prediction_columns() where the file has those, else none.
+  // Throws base::RunError; the file then ends where it ended before.
+  void append(const RunRecord& record, const std::vector<std::string>& predictions = {});
 
  private:
   void open_and_lock();
@@ -41,6 +46,7 @@ class RunAppender {
   void cut_to(int64_t size_bytes);
 
   std::string path_;
+  std::vector<std::string> header_;
   int file_descriptor_ = -1;
   int64_t size_bytes_ = 0;
   int64_t num_cut_bytes_ = 0;

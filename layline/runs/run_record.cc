@@ -64,20 +64,6 @@ RunRecord to_record(CsvRow& row, const KnownColumns& known, const std::string& f
 
 std::string stated(const std::optional<int64_t>& value) { return value ? fmt::format("{}", *value) : "?"; }
 
-// The value of `key=` where a part of the notes ("a=1; b=2") begins with it.
-std::string note(std::string_view notes, std::string_view key) {
-  while (!notes.empty()) {
-    const size_t length = std::min(notes.find(';'), notes.size());
-    std::string_view part = notes.substr(0, length);
-    notes.remove_prefix(std::min(length + 1, notes.size()));
-    part.remove_prefix(std::min(part.find_first_not_of(' '), part.size()));
-    if (!part.starts_with(key)) continue;
-    part.remove_prefix(key.size());
-    return std::string(part.substr(0, part.find_last_not_of(' ') + 1));
-  }
-  return "";
-}
-
 }  // namespace
 
 const std::vector<std::string>& run_columns() {
@@ -146,8 +132,22 @@ std::optional<double> step_seconds(const RunRecord& record) {
   return tokens / (*record.tokens_per_s_per_gpu * static_cast<double>(*gpus));
 }
 
+std::string note(const RunRecord& record, std::string_view key) {
+  std::string_view notes = record.notes;
+  while (!notes.empty()) {
+    const size_t length = std::min(notes.find(';'), notes.size());
+    std::string_view part = notes.substr(0, length);
+    notes.remove_prefix(std::min(length + 1, notes.size()));
+    part.remove_prefix(std::min(part.find_first_not_of(' '), part.size()));
+    if (!part.starts_with(key) || part.substr(key.size(), 1) != "=") continue;
+    part.remove_prefix(key.size() + 1);
+    return std::string(part.substr(0, part.find_last_not_of(' ') + 1));
+  }
+  return "";
+}
+
 std::string sweep_name(const RunRecord& record) {
-  std::string name = note(record.notes, "sweep=");
+  std::string name = note(record, "sweep");
   if (!name.empty()) return name;
   return fmt::format("{}, {} GPUs, seq {}, batch {}", record.model.empty() ? "?" : record.model,
                      stated(num_gpus(record)), stated(record.seq_len), stated(record.global_batch_sequences));

@@ -80,6 +80,9 @@ std::optional<int64_t> num_gpus(const RunRecord& record);
 // Seconds of one optimizer step: step_time_s, else global batch × sequence / (tokens_per_s_per_gpu × GPUs).
 std::optional<double> step_seconds(const RunRecord& record);
 
+// What follows `key=` where a part of the notes ("a=1; b=2") begins with it; "" when none does.
+std::string note(const RunRecord& record, std::string_view key);
+
 // The `sweep=` note, else model × GPUs × sequence length × global batch: "Llama-13B, 64 GPUs, seq 2048, batch 512".
 std::string sweep_name(const RunRecord& record);
 

@@ -2,13 +2,15 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
+#include <map>
 #include <utility>
 
 namespace layline::sweep {
 namespace {
 
 constexpr double kBarInDeviations = 1.7;  // 91 % of a normal distribution
-constexpr double kSharedVariance = 0.25;  // of the error's variance: the same for all runs of a sweep
+constexpr double kSharedVariance = 0.2;   // of the error's variance: the same for all runs of a sweep
 constexpr double kMemoryNoise = 0.01;     // where memory ends, as a fraction of it
 constexpr double kFarFromFull = 3;        // in deviations: verdicts beyond say nothing
 constexpr size_t kMaxKnown = 500;
@@ -46,6 +48,62 @@ Belief prior(const std::vector<Candidate>& candidates, const std::vector<const K
   return {std::vector<double>(n, 0.0), std::move(covariance)};
 }
 
+// Predictions err much more often by a lot than a normal distribution has it: Student's t with 4 degrees of freedom.
+constexpr double kDegrees = 4;
+
+double tail_density(double x) { return 0.375 * std::pow(1 + x * x / kDegrees, -2.5); }
+
+double tail_probability(double x) {
+  const double u = 1 + x * x / kDegrees;
+  return 0.5 + 0.375 * x / std::sqrt(u) * (1 - x * x / (12 * u));
+}
+
+// The scale of t-distributed numbers that makes them likeliest, by expectation maximization.
+double tail_scale(const std::vector<double>& values) {
+  double square = 1;
+  for (int iteration = 0; iteration < 100; ++iteration) {
+    double sum = 0;
+    for (const double x : values) sum += x * x * (kDegrees + 1) / (kDegrees + x * x / square);
+    square = std::max(sum / static_cast<double>(values.size()), 1e-4);
+  }
+  return std::sqrt(square);
+}
+
+// The groups with the most runs.
+std::vector<size_t> largest_groups(const std::vector<const KnownRun*>& runs) {
+  std::map<size_t, int64_t> sizes;
+  for (const KnownRun* run : runs) --sizes[run->group];
+  std::vector<std::pair<int64_t, size_t>> ranked;
+  for (const auto& [group, size] : sizes) ranked.emplace_back(size, group);
+  std::sort(ranked.begin(), ranked.end());
+  std::vector<size_t> groups;
+  for (const auto& [size, group] : ranked) groups.push_back(group);
+  return groups;
+}
+
+// How far the errors of known sweeps lie from what those of the other sweeps let expect, as the standard deviation of
+// the prior: T3. Without two sweeps it follows from the error bar.
+double error_scale(const std::vector<const KnownRun*>& timed, const TunerOptions& options) {
+  constexpr double kTrial = 0.03;
+  constexpr size_t kMaxGroups = 8;
+  std::vector<size_t> groups = largest_groups(timed);
+  if (groups.size() < 2) return options.relative_error_bar / kBarInDeviations;
+  groups.resize(std::min(groups.size(), kMaxGroups));
+  std::vector<double> deviations;
+  for (const size_t group : groups) {
+    Belief belief = prior({}, timed, kTrial, kSharedVariance);
+    for (size_t i = 0; i < timed.size(); ++i) {
+      if (timed[i]->group != group) belief.learn_value(i, *timed[i]->log_time_error, options.noise);
+    }
+    for (size_t i = 0; i < timed.size(); ++i) {
+      if (timed[i]->group != group) continue;
+      const double sd = std::hypot(belief.standard_deviation(i), options.noise);
+      deviations.push_back((*timed[i]->log_time_error - belief.mean(i)) / sd);
+    }
+  }
+  return kTrial * tail_scale(deviations);
+}
+
 Belief time_belief(const std::vector<Candidate>& candidates, const std::vector<KnownRun>& known,
                    const TunerOptions& options) {
   std::vector<const KnownRun*> timed;
@@ -53,7 +111,7 @@ Belief time_belief(const std::vector<Candidate>& candidates, const std::vector<K
     if (run.log_time_error) timed.push_back(&run);
   }
   timed = most_alike(candidates, std::move(timed));
-  Belief belief = prior(candidates, timed, options.relative_error_bar / kBarInDeviations, kSharedVariance);
+  Belief belief = prior(candidates, timed, error_scale(timed, options), kSharedVariance);
   for (size_t i = 0; i < timed.size(); ++i) {
     belief.learn_value(candidates.size() + i, *timed[i]->log_time_error, options.noise);
   }
@@ -91,7 +149,10 @@ Tuner::Tuner(std::vector<Candidate> candidates, const std::vector<KnownRun>& kno
 
 double Tuner::expected_seconds(size_t i) const { return candidates_[i].predicted_seconds * std::exp(time_.mean(i)); }
 
-double Tuner::relative_deviation(size_t i) const { return time_.standard_deviation(i); }
+double Tuner::relative_deviation(size_t i) const {
+  const double inflation = (kDegrees + surprise_) / (kDegrees + static_cast<double>(num_measured_));
+  return time_.standard_deviation(i) * std::sqrt(inflation);
+}
 
 double Tuner::fit_probability(size_t i) const {
   const double sd = std::hypot(memory_.standard_deviation(i), kMemoryNoise);
@@ -120,7 +181,8 @@ double Tuner::target_log_seconds() const {
 double Tuner::expected_improvement(size_t i, double target) const {
   const double sd = std::hypot(relative_deviation(i), options_.noise);
   const double z = (target - std::log(expected_seconds(i))) / sd;
-  return fit_probability(i) * sd * (z * normal_probability(z) + normal_density(z));
+  const double spread = (kDegrees + z * z) / (kDegrees - 1) * tail_density(z);
+  return fit_probability(i) * sd * (z * tail_probability(z) + spread);
 }
 
 std::optional<size_t> Tuner::next() const {
@@ -145,7 +207,7 @@ double Tuner::confidence() const {
   for (size_t i = 0; i < candidates_.size(); ++i) {
     if (is_tried_[i]) continue;
     const double sd = std::max(relative_deviation(i), 1e-9);
-    const double is_faster = normal_probability((bound - std::log(expected_seconds(i))) / sd);
+    const double is_faster = tail_probability((bound - std::log(expected_seconds(i))) / sd);
     none_is_faster *= 1 - fit_probability(i) * is_faster;
   }
   return none_is_faster;
@@ -153,7 +215,11 @@ double Tuner::confidence() const {
 
 void Tuner::measured(size_t i, double step_seconds) {
   is_tried_[i] = true;
-  time_.learn_value(i, std::log(step_seconds / candidates_[i].predicted_seconds), options_.noise);
+  const double error = std::log(step_seconds / candidates_[i].predicted_seconds);
+  const double deviations = (error - time_.mean(i)) / std::hypot(time_.standard_deviation(i), options_.noise);
+  surprise_ += deviations * deviations;
+  ++num_measured_;
+  time_.learn_value(i, error, options_.noise);
   memory_.learn_at_most(i, candidates_[i].memory_margin, kMemoryNoise);
   if (best_ && step_seconds >= best_seconds_) return;
   best_ = i;

@@ -77,6 +77,8 @@ class Tuner {
   Belief time_;    // log(real / predicted)
   Belief memory_;  // real / predicted peak - 1
   std::vector<bool> is_tried_;
+  double surprise_ = 0;  // squared deviations of what was measured from what was believed: a Student process
+  int num_measured_ = 0;
   std::optional<size_t> best_;
   double best_seconds_ = 0;
 };

@@ -1,0 +1,171 @@
+#include "layline/sweep/record.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "layline/base/error.h"
+
+namespace layline::sweep {
+namespace {
+
+constexpr double kGiB = 1024.0 * 1024.0 * 1024.0;
+
+// FNV-1a, 64 bits.
+uint64_t hash_of(const std::string& text) {
+  uint64_t hash = 14695981039346656037U;
+  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211U;
+  return hash;
+}
+
+std::string_view mlp_name(spec::Mlp mlp) {
+  switch (mlp) {
+    case spec::Mlp::kSwiglu:
+      return "swiglu";
+    case spec::Mlp::kSquaredRelu:
+      return "squared-relu";
+    default:
+      return "gelu";
+  }
+}
+
+// As records call them, see calibrate::job_of.
+std::string_view attention_name(layout::AttentionKernel kernel) {
+  switch (kernel) {
+    case layout::AttentionKernel::kFlash2:
+      return "flash_attention2";
+    case layout::AttentionKernel::kFlash1:
+      return "flash_attention1";
+    case layout::AttentionKernel::kFusedSoftmax:
+      return "fused_softmax";
+    case layout::AttentionKernel::kUnfused:
+      break;
+  }
+  return "unfused";
+}
+
+void put_job(const spec::Job& job, runs::RunRecord& record) {
+  record.hardware = job.cluster.name;
+  record.gpus_total = job.num_gpus;
+  record.gpus_per_node = std::min<int64_t>(job.num_gpus, job.cluster.gpus_per_node);
+  record.model = job.model.name;
+  record.layers = job.model.num_layers;
+  record.hidden = job.model.hidden;
+  record.heads = job.model.num_heads;
+  record.kv_heads = job.model.num_kv_heads;
+  record.ffn_hidden = job.model.ffn_hidden;
+  record.vocab = job.model.vocab;
+  record.seq_len = job.sequence_length;
+  record.global_batch_sequences = job.global_batch;
+  record.precision = spec::name_of(job.precision);
+  record.engine = job.engine.name;
+  record.mlp = mlp_name(job.model.mlp);
+  record.tie_embeddings = job.model.tied_embeddings;
+}
+
+void put_layout(const layout::Layout& layout, runs::RunRecord& record) {
+  record.micro_batch_size = layout.mb;
+  record.tp = layout.tp;
+  record.sp = layout.sp;
+  record.pp = layout.pp;
+  record.vpp = layout.vp;
+  record.cp = layout.cp;
+  record.ep = layout.ep;
+  record.dp = layout.dp;
+  record.zero_stage = layout.zero;
+  record.recompute = spec::name_of(layout.checkpointing);
+  record.attention_kernel = attention_name(layout.attention);
+  record.norm_kernel = spec::name_of(layout.norm);
+}
+
+void put_measured(const Measurement& measured, const spec::Job& job, runs::RunRecord& record) {
+  record.status = measured.status;
+  if (measured.peak_memory_bytes > 0) {
+    record.peak_memory_GiB = static_cast<double>(measured.peak_memory_bytes) / kGiB;
+    record.memory_rank = "max";
+    record.memory_kind = "allocated";
+  }
+  if (measured.status != runs::RunStatus::kOk) return;
+  record.step_time_s = measured.step_seconds;
+  record.mfu = measured.mfu;
+  if (measured.tokens_per_second) {
+    record.tokens_per_s_per_gpu = *measured.tokens_per_second / static_cast<double>(job.num_gpus);
+  }
+}
+
+std::string sweep_note(const Origin& origin, int64_t num_ranks) {
+  return fmt::format("{}, {} ranks", origin.sweep, num_ranks);
+}
+
+std::string notes_of(const PlannedRun& planned, const Measurement& measured, const Origin& origin) {
+  std::vector<std::string> notes = {
+      fmt::format("sweep={}", sweep_note(origin, planned.num_ranks)), fmt::format("layout={}", planned.text),
+      fmt::format("memory_limit_bytes={:.0f}", planned.job->cluster.gpu.memory_bytes),
+      fmt::format("steps={}", measured.num_steps), fmt::format("wall_seconds={:.2f}", measured.wall_seconds)};
+  if (measured.spread) notes.push_back(fmt::format("spread={:.4f}", *measured.spread));
+  if (measured.is_given_up && measured.step_seconds) {
+    notes.push_back(fmt::format("slower_than_seconds={:.6g}", *measured.step_seconds));
+  }
+  if (!measured.peak_memory_bytes_by_stage.empty()) {
+    notes.push_back(fmt::format("peak_memory_bytes_by_stage={}", fmt::join(measured.peak_memory_bytes_by_stage, ",")));
+  }
+  notes.push_back(fmt::format("machine={}", origin.machine));
+  notes.push_back(fmt::format("run={}", origin.run));
+  if (!measured.reason.empty()) notes.push_back(fmt::format("reason={}", measured.reason));
+  return fmt::format("{}", fmt::join(notes, "; "));
+}
+
+}  // namespace
+
+std::string fingerprint(const trainer::config::RunConfig& run) {
+  trainer::config::RunConfig same = run;
+  same.layout = "auto";
+  same.metrics.clear();
+  same.timeout_seconds = 0;
+  same.stop_after_seconds.reset();
+  return fmt::format("{:016x}", hash_of(trainer::config::to_json(same)));
+}
+
+runs::RunRecord record_of(const PlannedRun& planned, const Measurement& measured, const Origin& origin) {
+  runs::RunRecord record;
+  record.source = "layline sweep";
+  put_job(*planned.job, record);
+  put_layout(planned.layout, record);
+  put_measured(measured, *planned.job, record);
+  record.scored = true;
+  record.notes = notes_of(planned, measured, origin);
+  return record;
+}
+
+std::vector<std::string> prediction_fields(const PlannedRun& planned) {
+  const calibrate::Prediction& p = planned.prediction;
+  std::vector<std::string> fields;
+  for (const double value : {p.step_seconds, p.first_stage_bytes, p.last_stage_bytes, p.max_bytes}) {
+    fields.push_back(fmt::format("{}", value));
+  }
+  fields.emplace_back(calibrate::name_of(p.verdict));
+  fields.push_back(fmt::format("{}", p.fit_probability));
+  fields.push_back(fmt::format("{}", p.margin_bytes));
+  fields.push_back(p.reason);
+  return fields;
+}
+
+std::string key_of(const runs::RunRecord& record) {
+  const std::string layout = runs::note(record, "layout");
+  return layout.empty() ? "" : fmt::format("{} ranks, {}", record.gpus_total.value_or(0), layout);
+}
+
+void check_origin(const runs::RunRecord& record, const Origin& origin, const std::string& file) {
+  const std::string where = record.line > 0 ? fmt::format("{}:{}", file, record.line) : file;
+  const auto check = [&](const char* what, const std::string& found, const std::string& own) {
+    if (found == own) return;
+    throw base::InputError(where, fmt::format("holds a run of another {} ({}, not {}); write to another file", what,
+                                              found.empty() ? "not said" : found, own));
+  };
+  check("sweep", runs::note(record, "sweep"), sweep_note(origin, record.gpus_total.value_or(0)));
+  check("machine", runs::note(record, "machine"), origin.machine);
+  check("run", runs::note(record, "run"), origin.run);
+}
+
+}  // namespace layline::sweep
