@@ -57,10 +57,11 @@ bool all_say(comm::RunStore& store, const char* can_start) {
 
 }  // namespace
 
-std::unique_ptr<comm::RunStore> meet(const config::RunConfig& config, const Launch& launch) {
+std::unique_ptr<comm::RunStore> meet(const config::RunConfig& config, const Launch& launch,
+                                     std::chrono::milliseconds timeout) {
   std::unique_ptr<comm::RunStore> store;
   try {
-    store = come(launch, launch.meeting_timeout);
+    store = come(launch, timeout);
   } catch (const base::InputError&) {
     // Rank 1 speaks where rank 0 never came.
     if (launch.local_rank != 0 && launch.rank > 1) throw FailedElsewhere(true);
@@ -80,7 +81,7 @@ void give_up(const std::string& mistake, const Launch& launch) {
   if (launch.world_size == 1) throw base::InputError(mistake);
   bool is_first = true, is_shared = true;
   try {
-    const std::unique_ptr<comm::RunStore> store = come(launch, std::min(launch.meeting_timeout, kToGiveUp));
+    const std::unique_ptr<comm::RunStore> store = come(launch, kToGiveUp);
     is_first = store->store()->add("mistake/" + mistake, 1) == 1;
     is_shared = all_say(*store, "no");
   } catch (const std::exception&) {  // who does not come is told nothing

@@ -188,9 +188,9 @@ void train_alone(const config::RunConfig& config, const config::ResolvedLayout& 
 
 void train_together(const config::RunConfig& config, const config::ResolvedLayout& resolved, const Launch& launch,
                     Observer& observer, MemoryCounter& memory) {
-  const std::unique_ptr<comm::RunStore> store = meet(config, launch);
-  if (launch.shares_cores) use_share_of_cores(*store);
   const milliseconds timeout = to_milliseconds(config.timeout_seconds);
+  const std::unique_ptr<comm::RunStore> store = meet(config, launch, timeout);
+  if (launch.shares_cores) use_share_of_cores(*store);
   comm::Activity activity;
   comm::GlooFactory factory(store->store(), launch.rank, launch.world_size,
                             {.timeout = timeout + kTimeoutReserve, .address = store->address(), .activity = &activity});

@@ -24,8 +24,6 @@ struct Launch {
   bool shares_cores = true;  // with the machine's other ranks; false: the number of threads was set already
   std::string master_addr = "127.0.0.1";
   int master_port = 29500;
-  // For rank 0 to answer, then for all ranks to come.
-  std::chrono::milliseconds meeting_timeout = std::chrono::seconds(60);
 };
 
 // Hears what a run has to say, and says when it is to stop. Called from the thread that called train().

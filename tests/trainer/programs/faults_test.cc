@@ -45,6 +45,12 @@ TEST_F(Faults, AnUnwritableMetricsFileEndsAllRanksAtOnce) {
   expect_error(by_hand("--set metrics=/proc/none", "--set metrics=/proc/none"), {"rank 0: /proc/none: cannot write"});
 }
 
+TEST_F(Faults, AMasterThatDoesNotAnswerIsNamedAfterTheTimeout) {
+  expect_error(run("RANK=1 WORLD_SIZE=2 MASTER_PORT=$((20000 + $$ % 10000)) timeout 20 {rank} run.json --set "
+                   "timeout_seconds=1"),
+               {"rank 1 could not reach rank 0", "127.0.0.1:"});
+}
+
 TEST_F(Faults, TwoRunsDoNotShareAPort) {
   const Result result =
       run("export WORLD_SIZE=2 RANK=0 MASTER_PORT=$((20000 + $$ % 10000)); {rank} run.json & pid=$!; sleep 1; "

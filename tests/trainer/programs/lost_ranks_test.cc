@@ -61,18 +61,19 @@ class LostRanks : public TrainPrograms {
   Clock::time_point start_;
 };
 
-class KilledRank : public LostRanks, public testing::WithParamInterface<std::tuple<int, const char*>> {};
+class KilledRank : public LostRanks, public testing::WithParamInterface<std::tuple<int, std::string>> {};
 
 TEST_P(KilledRank, IsNamedInTheOnlyLine) {
   const auto& [rank, layout] = GetParam();
-  const Result result = while_it_trains("--nproc 2 --set 'layout=" + std::string(layout) + "'",
-                                        "kill -9 " + pid_of(rank) + "; wait $pid");
+  const Result result =
+      while_it_trains("--nproc 2 --set 'layout=" + layout + "'", "kill -9 " + pid_of(rank) + "; wait $pid");
   EXPECT_EQ(result.code, 1);
   EXPECT_EQ(result.err, "error: rank " + std::to_string(rank) + " was killed by signal 9 (SIGKILL)\n");
 }
 
 INSTANTIATE_TEST_SUITE_P(RanksAndLayouts, KilledRank,
-                         testing::Combine(testing::Values(0, 1), testing::Values("dp2 mb1", "pp2 mb1")));
+                         testing::Combine(testing::Values(0, 1),
+                                          testing::Values(std::string("dp2 mb1"), std::string("pp2 mb1"))));
 
 TEST_F(LostRanks, OneThatIsKilledBeforeItsFirstStepIsNamed) {
   const Result result = shell(
