@@ -58,6 +58,7 @@ void read_steps(const std::vector<StepRecord>& steps, const RunConfig& run, Meas
     if (steps[i].mfu) mfu.push_back(*steps[i].mfu);
   }
   if (seconds.empty()) return;
+  measured.fastest_step_seconds = *std::min_element(seconds.begin(), seconds.end());
   measured.step_seconds = calibrate::median(seconds);
   measured.spread = (calibrate::quantile(seconds, 0.75) - calibrate::quantile(seconds, 0.25)) / *measured.step_seconds;
   measured.tokens_per_second = run.tokens_per_step() / *measured.step_seconds;

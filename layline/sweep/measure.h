@@ -26,7 +26,8 @@ struct Measurement {
   std::string reason;        // one line; empty when status is ok
   int64_t num_steps = 0;     // that were done
   // Of a step, over all but the first where there are more than two; also of runs that were given up.
-  std::optional<double> step_seconds;       // the median
+  std::optional<double> step_seconds;  // the median
+  std::optional<double> fastest_step_seconds;
   std::optional<double> spread;             // (third quartile - first) / median
   std::optional<double> tokens_per_second;  // of all ranks, from the median
   std::optional<double> mfu;                // the median

@@ -104,8 +104,8 @@ std::string notes_of(const PlannedRun& planned, const Measurement& measured, con
       fmt::format("memory_limit_bytes={:.0f}", planned.job->cluster.gpu.memory_bytes),
       fmt::format("steps={}", measured.num_steps), fmt::format("wall_seconds={:.2f}", measured.wall_seconds)};
   if (measured.spread) notes.push_back(fmt::format("spread={:.4f}", *measured.spread));
-  if (measured.is_given_up && measured.step_seconds) {
-    notes.push_back(fmt::format("slower_than_seconds={:.6g}", *measured.step_seconds));
+  if (measured.is_given_up && measured.fastest_step_seconds) {
+    notes.push_back(fmt::format("slower_than_seconds={:.6g}", *measured.fastest_step_seconds));
   }
   if (!measured.peak_memory_bytes_by_stage.empty()) {
     notes.push_back(fmt::format("peak_memory_bytes_by_stage={}", fmt::join(measured.peak_memory_bytes_by_stage, ",")));
