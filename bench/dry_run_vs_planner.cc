@@ -141,7 +141,7 @@ int main(int argc, char** argv) {
       const memory::StageMemory& memory = planned.stages[static_cast<size_t>(stage.stage)].memory;
       const double peak = static_cast<double>(stage.peak_bytes);
       for (size_t name = 0; name < dryrun::kNumNames; ++name) {
-        const double planned_bytes = name == dryrun::kBuffers ? 0 : memory.bytes[name];
+        const double planned_bytes = memory.bytes[name];
         const double found = static_cast<double>(stage.bytes[name]);
         if (planned_bytes == 0 && found == 0) continue;
         columns[name].errors.push_back({100 * (planned_bytes - found) / peak, where(trial, stage.stage)});

@@ -49,6 +49,10 @@ LayerActivations layer_activations(const spec::Job& job, const spec::Coefficient
   if (shape.sp) result.gathered_bytes = tokens * h * kGatheredBytes;
   const double checkpoint_share = shape.sp && engine.checkpoint_shards_with_sp ? t : 1;
   result.checkpointed_bytes = tokens * h * engine.checkpoint_bytes / checkpoint_share;
+  if (engine.working_set == spec::WorkingSet::kOperators) {
+    result.passes = layer_passes(job, shape);
+    result.final_norm = final_norm_pass(result.passes.sizes, shape);
+  }
   result.kept_bytes = result.plain_bytes;
   if (shape.checkpointing == layout::Checkpointing::kFull) result.kept_bytes = result.checkpointed_bytes;
   if (shape.checkpointing == layout::Checkpointing::kSelective) {

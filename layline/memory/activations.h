@@ -3,6 +3,7 @@
 #pragma once
 
 #include "layline/layout/layout.h"
+#include "layline/memory/layer_passes.h"
 #include "layline/spec/coefficients.h"
 #include "layline/spec/job.h"
 
@@ -27,6 +28,8 @@ struct LayerActivations {
   double kept_bytes = 0;          // what `checkpointing` keeps: one of the above, or selective's
   double scores_bytes = 0;        // of plain_bytes, the attention scores (0 with flash attention)
   double gathered_bytes = 0;      // inputs gathered over tp for one layer, where sequence parallelism shards them (M7)
+  LayerPasses passes;             // of engines whose working set is followed operator by operator, and …
+  NormPass final_norm;            // … of the norm before their head (M14)
 };
 
 LayerActivations layer_activations(const spec::Job& job, const spec::Coefficients& k, const LayerShape& shape);

@@ -1,6 +1,7 @@
 #include "layline/memory/stage_groups.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "layline/layout/stage_split.h"
 
@@ -9,7 +10,7 @@ namespace {
 
 void append(std::vector<StageGroup>& groups, StageGroup next) {
   if (next.num_ranks <= 0) return;
-  groups.push_back(next);
+  groups.push_back(std::move(next));
 }
 
 // Even and uniform splits deal `units` over the virtual stages, remainder to the first ones.
@@ -38,14 +39,17 @@ void group_listed(const layout::Layout& layout, int64_t num_layers, EndCosts end
       layout::stages_of(layout, num_layers, ends.embedding_layers, ends.head_layers);
   for (int64_t rank = 0; rank < layout.pp; ++rank) {
     int64_t layers = 0;
+    std::vector<int64_t> chunks;
     for (size_t j = static_cast<size_t>(rank); j < stages.size(); j += static_cast<size_t>(layout.pp)) {
       layers += stages[j].num_layers;
+      if (layout.vp > 1) chunks.push_back(stages[j].num_layers);
     }
     const bool first = rank == 0, last = rank == layout.pp - 1;
-    if (!groups.empty() && !last && groups.back().num_layers == layers && !groups.back().has_embedding) {
+    if (!groups.empty() && !last && groups.back().num_layers == layers && !groups.back().has_embedding &&
+        groups.back().chunk_layers == chunks) {
       ++groups.back().num_ranks;
     } else {
-      append(groups, {rank, 1, layers, first, last});
+      append(groups, {rank, 1, layers, first, last, std::move(chunks)});
     }
   }
 }

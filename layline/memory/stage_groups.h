@@ -16,6 +16,7 @@ struct StageGroup {
   int64_t num_layers = 0;
   bool has_embedding = false;
   bool has_head = false;
+  std::vector<int64_t> chunk_layers = {};  // of each virtual stage, where there are several and the split is listed
 };
 
 // What one embedding and one head (final norm, head, loss) cost in layers; only SplitKind::kBalanced (seconds) and

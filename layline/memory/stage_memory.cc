@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "layline/memory/parameters.h"
+#include "layline/memory/stage_of_operators.h"
 #include "layline/schedule/in_flight.h"
 
 namespace layline::memory {
@@ -99,6 +100,12 @@ int64_t shard_size(const layout::Layout& layout) { return layout.hsdp > 0 ? layo
 
 StageMemory stage_memory(const spec::Job& job, const spec::Coefficients& k, const layout::Layout& layout,
                          const StageGroup& group, const LayerActivations& layer, int64_t micro_batches) {
+  if (job.engine.working_set == spec::WorkingSet::kOperators) {
+    StageMemory peak = stage_of_operators(job, layout, group, layer, micro_batches);
+    peak[Term::kReserve] = peak.total() * job.engine.reserve_fraction * k.reserve_scale;
+    peak[Term::kContext] = job.engine.context_bytes * k.context_scale;
+    return peak;
+  }
   const Stage stage{job, k, layout, group, layer, micro_batches};
   const double shard = static_cast<double>(shard_size(layout));
   StageMemory memory;

@@ -25,6 +25,7 @@ enum class Term {
   kLogits,         // M8
   kPipeline,       // stage inputs and outputs that wait to be sent or used (M9)
   kCommunication,  // reduction buckets, gathered parameters (M10)
+  kBuffers,        // position tables and the step's tokens (M17)
   kOptimizerStep,  // temporaries of the step (only where the step is the peak; M11)
   kReserve,        // allocator cache and fragmentation (M12)
   kContext,        // outside the allocator (M12)
@@ -32,8 +33,8 @@ enum class Term {
 };
 inline constexpr size_t kNumTerms = static_cast<size_t>(Term::kCount);
 inline constexpr std::array<std::string_view, kNumTerms> kTermNames = {
-    "weights",  "gradients",     "optimizer",      "activations", "transient", "logits",
-    "pipeline", "communication", "optimizer_step", "reserve",     "context"};
+    "weights",  "gradients",     "optimizer", "activations",    "transient", "logits",
+    "pipeline", "communication", "buffers",   "optimizer_step", "reserve",   "context"};
 
 struct StageMemory {
   std::array<double, kNumTerms> bytes{};

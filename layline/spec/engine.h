@@ -15,6 +15,9 @@ namespace layline::spec {
 enum class GradientReduction { kAllReduce, kReduceScatter };
 // Where the head's logits live: sharded over tp in the vocabulary, or gathered on every tp rank.
 enum class Logits { kVocabParallel, kGathered };
+// How the planner knows what is live beside what is kept for the backward pass: as a share of a layer (a coefficient,
+// M7), or by following the operators of a layer one by one (M14 to M17).
+enum class WorkingSet { kShareOfLayer, kOperators };
 
 struct Engine {
   std::string name;  // "aleph-scaling"
@@ -56,6 +59,15 @@ struct Engine {
   double bucket_elements = 0;                // size of the reduction buffer, 0: none beyond the gradients themselves
   double bucket_bytes = 4;                   // bytes an element of that buffer
   bool reshard_after_forward = true;         // ZeRO-3: gather again in the backward pass
+
+  // What is followed operator by operator: all of a step's moments, in the order in which the engine's lists run.
+  WorkingSet working_set = WorkingSet::kShareOfLayer;
+  double bucket_alignment_bytes = 1;   // parameters start at multiples of it; buckets are multiples of dp times it long
+  double logits_chunk_elements = 0;    // logits that are there at one time
+  double smallest_logits_chunk = 1;    // tokens of them at least
+  double reduction_direct_bytes = 0;   // reductions up to so long come whole from every rank …
+  double reduction_segment_bytes = 0;  // … others in segments
+  double reduction_window = 0;         // segments that a rank receives at one time; 0: reductions need no scratch
 
   // Head and loss.
   Logits logits = Logits::kVocabParallel;

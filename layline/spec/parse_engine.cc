@@ -12,6 +12,7 @@ namespace layline::spec {
 namespace {
 
 constexpr std::array<std::string_view, 2> kReductionNames = {"all-reduce", "reduce-scatter"};
+constexpr std::array<std::string_view, 2> kWorkingSetNames = {"share-of-layer", "operators"};
 constexpr std::array<std::string_view, 2> kLogitsNames = {"vocab-parallel", "gathered"};
 
 struct NumberKey {
@@ -95,6 +96,7 @@ Engine parse_engine(std::string_view json, const std::string& where) {
   }
   read_choice(object, "reduction", kReductionNames, engine.reduction);
   read_choice(object, "logits", kLogitsNames, engine.logits);
+  read_choice(object, "working_set", kWorkingSetNames, engine.working_set);
   read_lists(object, engine);
   if (object.has("sources")) engine.sources = object.text_map("sources");
   for (const auto& [key, source] : engine.sources) {

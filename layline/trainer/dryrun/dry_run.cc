@@ -48,7 +48,7 @@ size_t name_of(const Allocation& allocation, const MetaMemory& memory) {
     case Owner::kCommunication:
       return index(Term::kCommunication);
     case Owner::kBuffers:
-      return kBuffers;
+      return index(Term::kBuffers);
     case Owner::kNone:
       break;
   }
@@ -122,7 +122,7 @@ class Runner {
 
 }  // namespace
 
-std::string_view name_of(size_t index) { return index == kBuffers ? "buffers" : memory::kTermNames[index]; }
+std::string_view name_of(size_t index) { return memory::kTermNames[index]; }
 
 int64_t DryRun::peak_bytes() const {
   return std::ranges::max(stages, {}, [](const StageBytes& stage) { return stage.peak_bytes; }).peak_bytes;

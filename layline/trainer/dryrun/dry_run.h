@@ -21,9 +21,8 @@
 
 namespace layline::trainer::dryrun {
 
-// The planner's names, and what it has no name for.
-inline constexpr size_t kBuffers = memory::kNumTerms;  // position tables, tokens
-inline constexpr size_t kNumNames = memory::kNumTerms + 1;
+// The planner's names.
+inline constexpr size_t kNumNames = memory::kNumTerms;
 std::string_view name_of(size_t index);
 
 struct StageBytes {

@@ -25,9 +25,7 @@ void check_data_and_weights(const config::RunConfig& config) {
   if (!config.load.empty()) loop::check_fits(data::SafetensorsFolder(config.load), config.model);
 }
 
-double predicted_bytes(const memory::StageMemory& memory, size_t name) {
-  return name == kBuffers ? 0 : memory.bytes[name];
-}
+double predicted_bytes(const memory::StageMemory& memory, size_t name) { return memory.bytes[name]; }
 
 std::string difference(double predicted, double found) {
   return found == 0 ? "" : fmt::format("{:+.1f}", 100 * (predicted / found - 1));

@@ -105,7 +105,7 @@ TEST(DryRun, ReplicasChangeNothingButPaddingAndCommunication) {
   for (const Term term : {Term::kActivations, Term::kTransient, Term::kLogits, Term::kPipeline}) {
     EXPECT_EQ(bytes(many, term), bytes(few, term)) << memory::kTermNames[static_cast<size_t>(term)];
   }
-  EXPECT_EQ(many.bytes[kBuffers], few.bytes[kBuffers]);
+  EXPECT_EQ(bytes(many, Term::kBuffers), bytes(few, Term::kBuffers));
   // Each of the buckets is padded to a multiple of 64 bytes a replica.
   const int64_t num_buckets = 4 * 2 + 3, padding = num_buckets * 512 * 64;
   EXPECT_GT(bytes(many, Term::kWeights), bytes(few, Term::kWeights));

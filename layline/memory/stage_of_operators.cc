@@ -1,0 +1,147 @@
+#include "layline/memory/stage_of_operators.h"
+
+#include <algorithm>
+#include <array>
+#include <cassert>
+#include <vector>
+
+#include "layline/layout/stage_split.h"
+#include "layline/memory/buckets.h"
+#include "layline/memory/chunk_passes.h"
+#include "layline/memory/stage_moments.h"
+
+namespace layline::memory {
+
+namespace {
+
+// Layers of a rank's chunk, dealt as stage_groups.cc deals them.
+int64_t dealt_layers(const layout::Layout& layout, int64_t num_layers, int64_t rank, int64_t chunk) {
+  const bool is_uniform = layout.split == layout::SplitKind::kUniform && layout.num_virtual_stages() > 1;
+  const int64_t units = num_layers + (is_uniform ? layout::kUniformEndUnits : 0);
+  const int64_t stages = layout.num_virtual_stages(), stage = chunk * layout.pp + rank;
+  int64_t layers = units / stages + (stage < units % stages ? 1 : 0);
+  if (!is_uniform) return layers;
+  if (stage == 0) layers -= layout::kUniformEndUnits - layout::kUniformHeadUnits;
+  if (stage == stages - 1) layers -= layout::kUniformHeadUnits;
+  return layers;
+}
+
+class StageOfOperators {
+ public:
+  StageOfOperators(const spec::Job& job, const layout::Layout& layout, const StageGroup& group,
+                   const LayerActivations& layer, int64_t micro_batches)
+      : job_(job), layout_(layout), group_(group), layer_(layer), micro_batches_(micro_batches) {
+    for (int64_t chunk = 0; chunk < layout.vp; ++chunk) buckets_.add(buckets_of(job, layout, position(chunk).parts));
+  }
+
+  StageMemory peak() const {
+    const StageMemory base = states();
+    StageMemory pass = base, step = base;
+    const StageMoment moment = passes();
+    pass[Term::kActivations] = moment.activations;
+    pass[Term::kTransient] = moment.transient;
+    pass[Term::kLogits] = moment.logits;
+    pass[Term::kPipeline] = moment.pipeline;
+    step[Term::kOptimizerStep] = joint_gradients();
+    return step.total() > pass.total() ? step : pass;
+  }
+
+ private:
+  ChunkPosition position(int64_t chunk) const {
+    ChunkPosition result;
+    result.is_first = group_.has_embedding && chunk == 0;
+    result.is_last = group_.has_head && chunk == layout_.vp - 1;
+    result.parts.has_embedding = result.is_first;
+    result.parts.has_head = result.is_last;
+    int64_t layers = group_.num_layers;
+    if (layout_.vp > 1) {
+      layers = group_.chunk_layers.empty() ? dealt_layers(layout_, job_.model.num_layers, group_.first_rank, chunk)
+                                           : group_.chunk_layers[static_cast<size_t>(chunk)];
+    }
+    result.parts.num_layers = static_cast<double>(layers);
+    return result;
+  }
+
+  StageMoment passes() const {
+    constexpr int64_t kFew = 8;
+    std::array<ChunkPasses, kFew> few;
+    std::vector<ChunkPasses> many(layout_.vp > kFew ? static_cast<size_t>(layout_.vp) : 0);
+    const std::span<ChunkPasses> chunks =
+        layout_.vp > kFew ? std::span<ChunkPasses>(many) : std::span(few).first(static_cast<size_t>(layout_.vp));
+    const bool defers = layout_.schedule == spec::ScheduleKind::kZeroBubble;
+    for (int64_t chunk = 0; chunk < layout_.vp; ++chunk) {
+      chunks[static_cast<size_t>(chunk)] = chunk_passes(job_, layout_, layer_, position(chunk), defers);
+    }
+    const double message = layout_.pp > 1 ? layer_.passes.sizes.hidden : 0;
+    return peak_of_list({layout_.schedule, layout_.pp, group_.first_rank, micro_batches_, message, chunks});
+  }
+
+  double dp() const { return static_cast<double>(layout_.dp); }
+  double shard() const { return layout_.zero >= 1 ? dp() : 1; }
+
+  StageMemory states() const {
+    const OperatorSizes& sizes = layer_.passes.sizes;
+    StageMemory memory;
+    memory[Term::kWeights] = sizes.element * buckets_.elements;
+    memory[Term::kGradients] = job_.engine.gradient_bytes * buckets_.elements;
+    constexpr double kMasterBytes = 4;  // 32-bit weights are their own
+    const double optimizer_bytes = job_.engine.optimizer_bytes - (sizes.is_narrow ? 0 : kMasterBytes);
+    memory[Term::kOptimizer] = optimizer_bytes * buckets_.elements / shard();
+    memory[Term::kCommunication] = scratch();
+    memory[Term::kBuffers] = buffers();
+    return memory;
+  }
+
+  // Cosines and sines of positions; tokens and targets of the step.
+  double buffers() const {
+    constexpr double kTableBytes = 4, kTokenBytes = 8;
+    const double positions = static_cast<double>(job_.sequence_length);
+    return positions * static_cast<double>(job_.model.head_size) * kTableBytes +
+           2 * static_cast<double>(micro_batches_ * layout_.mb) * positions * kTokenBytes;
+  }
+
+  double scratch_of(double elements, double element_bytes, double group_size, bool is_scatter) const {
+    return reduction_scratch_bytes(job_.engine, elements, element_bytes, group_size, is_scatter);
+  }
+  // Of each group and kind of call the largest reduction's.
+  double scratch() const {
+    const OperatorSizes& s = layer_.passes.sizes;
+    constexpr double kGradientBytes = 4, kStatisticBytes = 4;
+    const double t = static_cast<double>(layout_.tp);
+    const double beside_tp = scratch_of(s.whole / s.element, s.element, t, layout_.sp);
+    double tp = std::max(beside_tp, scratch_of(buckets_.norm_elements / shard(), kGradientBytes, t, false));
+    if (group_.has_head) {
+      const double columns = std::max(1.0, s.columns);
+      const double rows = std::min(s.tokens, logits_rows(job_.engine, columns));
+      tp = std::max(tp, scratch_of(2 * rows, kStatisticBytes, t, false));
+    }
+    const double dp_bytes = scratch_of(buckets_.largest, kGradientBytes, dp(), layout_.zero >= 1);
+    const double replicas = std::max(1.0, t / static_cast<double>(job_.model.num_kv_heads));
+    return beside_tp + tp + dp_bytes + scratch_of(buckets_.key_elements / shard(), kGradientBytes, replicas, false) +
+           scratch_of(buckets_.table_elements / shard(), kGradientBytes, 2, false);
+  }
+
+  // Gradients that are summed over other groups than dp lie together for that, where they are in several places.
+  double joint_gradients() const {
+    constexpr double kGradientBytes = 4;
+    const double norms = layout_.vp > 1 ? buckets_.norm_elements : 0;
+    const double keys = group_.num_layers > 1 ? buckets_.key_elements : 0;
+    return std::max(norms, keys) / shard() * kGradientBytes;
+  }
+
+  const spec::Job& job_;
+  const layout::Layout& layout_;
+  const StageGroup& group_;
+  const LayerActivations& layer_;
+  int64_t micro_batches_;
+  Buckets buckets_;
+};
+
+}  // namespace
+
+StageMemory stage_of_operators(const spec::Job& job, const layout::Layout& layout, const StageGroup& group,
+                               const LayerActivations& layer, int64_t micro_batches) {
+  return StageOfOperators(job, layout, group, layer, micro_batches).peak();
+}
+
+}  // namespace layline::memory
