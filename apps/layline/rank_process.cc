@@ -6,6 +6,7 @@
 #include <netinet/in.h>
 #include <sched.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -170,6 +171,11 @@ RankProcess::~RankProcess() {
 
 void RankProcess::send(int signal) const {
   if (is_running_) kill(-pid_, signal);
+}
+
+void RankProcess::limit_memory(int64_t bytes) const {
+  const rlimit limit = {static_cast<rlim_t>(bytes), static_cast<rlim_t>(bytes)};
+  if (is_running_) prlimit(pid_, RLIMIT_DATA, &limit, nullptr);
 }
 
 bool RankProcess::has_ended() {

@@ -47,6 +47,9 @@ class RankProcess {
   // To the whole group. Nothing when it no longer runs.
   void send(int signal) const;
 
+  // Of private memory; what it starts from now on inherits it.
+  void limit_memory(int64_t bytes) const;
+
   // Whether it ended since the last call; then its group is gone too. Does not wait.
   bool has_ended();
 

@@ -28,14 +28,23 @@ std::string ranks_text(int64_t num_ranks) { return fmt::format("{} rank{}", num_
 bool is_predicted_to_fit(const SweptRun& run) { return run.planned.prediction.verdict == calibrate::Verdict::kFits; }
 
 // How the verdicts of runs that ended ok or out of memory came out.
-std::string verdict_text(const SweepState& state) {
+struct Verdicts {
   int64_t foreseen = 0, surprises = 0, alarms = 0;
+};
+
+Verdicts verdicts_of(const SweepState& state) {
+  Verdicts verdicts;
   for (const SweptRun& run : state.done) {
-    if (run.status == RunStatus::kOom) ++(is_predicted_to_fit(run) ? surprises : foreseen);
-    if (run.status == RunStatus::kOk && !is_predicted_to_fit(run)) ++alarms;
+    if (run.status == RunStatus::kOom) ++(is_predicted_to_fit(run) ? verdicts.surprises : verdicts.foreseen);
+    if (run.status == RunStatus::kOk && !is_predicted_to_fit(run)) ++verdicts.alarms;
   }
-  return fmt::format("{} out of memory as predicted, {} not; {} ran against the prediction", foreseen, surprises,
-                     alarms);
+  return verdicts;
+}
+
+std::string verdict_text(const SweepState& state) {
+  const Verdicts verdicts = verdicts_of(state);
+  return fmt::format("{} out of memory as predicted, {} not; {} ran against the prediction", verdicts.foreseen,
+                     verdicts.surprises, verdicts.alarms);
 }
 
 std::map<RunStatus, int64_t> counts_of(const SweepState& state) {
@@ -130,8 +139,11 @@ std::string run_line(const SweepState& state) {
 std::string sweep_remark(const SweepState& state, const sweep::PlannedRun& next) {
   if (!state.best) return next.text;
   const SweptRun& best = state.done[*state.best];
-  return fmt::format("best {}: {} tok/s · now {}", best.planned.text, base::format_number(*best.tokens_per_second),
-                     next.text);
+  const double predicted = best.planned.job->tokens_per_step() / best.planned.prediction.step_seconds;
+  const Verdicts verdicts = verdicts_of(state);
+  return fmt::format("best {}: {} tok/s (predicted {}) · {} OOM as predicted, {} not · now {}", best.planned.text,
+                     base::format_number(*best.tokens_per_second), base::format_number(predicted), verdicts.foreseen,
+                     verdicts.surprises, next.text);
 }
 
 std::string sweep_summary(const SweepState& state, const std::string& output) {

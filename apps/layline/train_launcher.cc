@@ -92,6 +92,8 @@ sweep::LaunchResult TrainLauncher::launch(const sweep::LaunchRequest& request,
   const Clock::time_point start = Clock::now();
   sweep::LaunchResult result;
   RankProcess process(arguments_for(request), environment(), RankProcess::Output::kNone);
+  // It starts no rank before it has read the run.
+  if (request.memory_limit_bytes) process.limit_memory(*request.memory_limit_bytes);
   int signal = 0;
   result.end = wait_for_end(process, request, should_stop, result.errors, signal);
   if (process.is_running()) end(process, result.errors);

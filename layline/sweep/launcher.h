@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 
 namespace layline::sweep {
@@ -11,6 +12,8 @@ struct LaunchRequest {
   std::string run_file;  // RUN.json
   int64_t num_ranks = 1;
   double time_limit_seconds = 0;
+  // Of private memory that a process may hold; beyond it allocations fail. A net behind the run's own limit.
+  std::optional<int64_t> memory_limit_bytes = std::nullopt;
 };
 
 enum class LaunchEnd {

@@ -106,6 +106,13 @@ void judge(const LaunchResult& result, const RunConfig& run, const MeasureOption
   measured.reason = one_line(measured.reason);
 }
 
+// What programs, threads and libraries need beside tensors is far less.
+std::optional<int64_t> memory_net(const RunConfig& run) {
+  constexpr int64_t kBesideTensors = int64_t{2} << 30;
+  if (!run.memory_limit_bytes || run.device != trainer::config::Device::kCpu) return std::nullopt;
+  return *run.memory_limit_bytes + kBesideTensors;
+}
+
 bool is_hopeless(const std::string& metrics, double hopeless_step_seconds) {
   const std::vector<StepRecord> steps = trainer::metrics::read_metrics(metrics);
   if (steps.size() < 2) return false;  // the first is slower than the others
@@ -125,7 +132,8 @@ Measurement measure(RunConfig run, int64_t num_ranks, Launcher& launcher, const 
   const auto should_stop = [&] {
     return options.hopeless_step_seconds && is_hopeless(run.metrics, *options.hopeless_step_seconds);
   };
-  const LaunchResult result = launcher.launch({file, num_ranks, options.time_limit_seconds}, should_stop);
+  const LaunchRequest request = {file, num_ranks, options.time_limit_seconds, memory_net(run)};
+  const LaunchResult result = launcher.launch(request, should_stop);
   Measurement measured;
   measured.wall_seconds = result.wall_seconds;
   read_steps(trainer::metrics::read_metrics(run.metrics), run, measured);

@@ -199,6 +199,14 @@ TEST_F(Sweep, EndsWhatARunLeavesBehind) {
   EXPECT_EQ(num_processes(), 0);
 }
 
+TEST_F(Sweep, LimitsTheMemoryOfRanksBeyondTheirOwnLimit) {
+  write_sweep(R"(["mb4"])", R"(, "memory_limit_bytes": 1073741824)");
+  write_rank("ulimit -d > limit.txt; " + kGood);
+  EXPECT_EQ(sweep().code, 0);
+  EXPECT_EQ(read_text(path("limit.txt")), std::to_string(3 << 20) + "\n");  // KiB
+  EXPECT_EQ(only_record().status, RunStatus::kOk);
+}
+
 TEST_F(Sweep, GivesUpARunThatIsHopelesslySlow) {
   write_sweep(R"(["mb4", "mb1 ckpt=full"])", R"(, "stop_when_slower_than_best_by": 2)");
   write_rank(R"(case "$layout" in *full) step 1 9; step 2 1.1; exec sleep 100;; esac; )" + kGood);
