@@ -9,6 +9,7 @@
 #include "apps/layline/command.h"
 #include "apps/layline/job_flags.h"
 #include "apps/layline/layout_json.h"
+#include "apps/layline/side_by_side_text.h"
 #include "apps/layline/terminal.h"
 #include "apps/layline/timeline.h"
 #include "layline/base/error.h"
@@ -18,6 +19,8 @@
 #include "layline/layout/layout_text.h"
 #include "layline/layout/legality.h"
 #include "layline/schedule/render.h"
+#include "layline/sweep/side_by_side.h"
+#include "layline/trainer/metrics/read_metrics.h"
 
 namespace layline::app {
 namespace {
@@ -26,7 +29,7 @@ using search::Explanation;
 
 struct ExplainFlags {
   JobFlags job;
-  std::string layout, against, trace;
+  std::string layout, against, trace, measured;
   bool timeline = false;
   bool json = false;
 };
@@ -172,6 +175,10 @@ void run_explain(const ExplainFlags& flags) {
   const Explanation explanation = search::explain(job, layout);
   std::optional<Explanation> other;
   if (!flags.against.empty()) other = search::explain(job, legal_layout(job, flags.against, "--against"));
+  std::optional<sweep::SideBySide> beside;
+  if (!flags.measured.empty()) {
+    beside = sweep::beside(explanation, trainer::metrics::read_metrics(flags.measured), flags.measured);
+  }
   if (!flags.trace.empty()) {
     constexpr int64_t kTraced = 256;
     base::write_file_atomically(flags.trace, schedule::to_chrome_trace(timeline_of(job, explanation, kTraced)));
@@ -184,6 +191,7 @@ void run_explain(const ExplainFlags& flags) {
     json["calibration"] = job.calibration.name;
     json.update(json_of_explanation(job, explanation));
     if (other) json["against"] = json_of_explanation(job, *other);
+    if (beside) json["measured"] = json_of(*beside);
     print(json_text(json));
     return;
   }
@@ -204,6 +212,7 @@ void run_explain(const ExplainFlags& flags) {
     text += fmt::format("\nthe pipeline, first {} micro-batches (F forward, B backward, W weight gradient):\n", shown);
     text += schedule::to_picture(timeline_of(job, explanation, shown), text_style().width);
   }
+  if (beside) text += text_of(*beside);
   if (other) text += comparison_text(job, explanation, *other);
   print(text);
 }
@@ -216,6 +225,7 @@ void add_explain(CLI::App& app) {
   add_job_flags(*command, flags->job);
   command->add_option("--layout", flags->layout, "layout text; dp follows from the GPUs")->required();
   command->add_option("--against", flags->against, "another layout, compared term by term");
+  command->add_option("--measured", flags->measured, "metrics of a run of this layout, put beside the prediction");
   command->add_flag("--timeline", flags->timeline, "draw the pipeline");
   command->add_option("--trace", flags->trace, "write the pipeline as a Chrome trace (Perfetto opens it)");
   command->add_flag("--json", flags->json, "print JSON");

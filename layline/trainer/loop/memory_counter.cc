@@ -16,8 +16,15 @@ namespace layline::trainer::loop {
 
 namespace {
 
-// As libtorch's own; a block's size stands in the line before it.
+// As libtorch's own.
 constexpr size_t kAlignment = 64;
+
+// Stands in the line before a block.
+struct Label {
+  int64_t size = 0;
+  tally::Owner owner = tally::Owner::kNone;
+};
+static_assert(sizeof(Label) <= kAlignment);
 
 MemoryCounter& counter() {
   static MemoryCounter instance;
@@ -52,8 +59,15 @@ MemoryCounter& MemoryCounter::install() {
   return counter();
 }
 
+std::array<int64_t, tally::kNumOwners> MemoryCounter::peak_bytes_by_owner() const {
+  std::array<int64_t, tally::kNumOwners> bytes{};
+  for (size_t owner = 0; owner < tally::kNumOwners; ++owner) bytes[owner] = at_peak_[owner].load();
+  return bytes;
+}
+
 void* MemoryCounter::allocate(size_t bytes) {
-  const auto size = static_cast<int64_t>(bytes);
+  const Label label{static_cast<int64_t>(bytes), tally::current_owner()};
+  const int64_t size = label.size;
   const int64_t live = live_.fetch_add(size, std::memory_order_relaxed) + size;
   if (live > limit_.load(std::memory_order_relaxed)) {
     live_.fetch_sub(size, std::memory_order_relaxed);
@@ -65,18 +79,23 @@ void* MemoryCounter::allocate(size_t bytes) {
   int64_t peak = peak_.load(std::memory_order_relaxed);
   while (live > peak && !peak_.compare_exchange_weak(peak, live, std::memory_order_relaxed)) {
   }
+  live_by_owner_[static_cast<size_t>(label.owner)].fetch_add(size, std::memory_order_relaxed);
+  for (size_t owner = 0; live > peak && owner < tally::kNumOwners; ++owner) {
+    at_peak_[owner].store(live_by_owner_[owner].load(std::memory_order_relaxed), std::memory_order_relaxed);
+  }
   void* block = nullptr;
   if (posix_memalign(&block, kAlignment, bytes + kAlignment) != 0) throw std::bad_alloc();
-  std::memcpy(block, &size, sizeof size);
+  std::memcpy(block, &label, sizeof label);
   return static_cast<char*>(block) + kAlignment;
 }
 
 void MemoryCounter::release(void* data) {
   if (data == nullptr) return;
   char* block = static_cast<char*>(data) - kAlignment;
-  int64_t size = 0;
-  std::memcpy(&size, block, sizeof size);
-  live_.fetch_sub(size, std::memory_order_relaxed);
+  Label label;
+  std::memcpy(&label, block, sizeof label);
+  live_by_owner_[static_cast<size_t>(label.owner)].fetch_sub(label.size, std::memory_order_relaxed);
+  live_.fetch_sub(label.size, std::memory_order_relaxed);
   std::free(block);
 }
 

@@ -4,9 +4,12 @@
 //   memory.set_limit(2'000'000'000);   …   memory.peak_bytes();
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <limits>
+
+#include "layline/trainer/tally/tally.h"
 
 namespace layline::trainer::loop {
 
@@ -19,6 +22,8 @@ class MemoryCounter {
   int64_t live_bytes() const { return live_.load(std::memory_order_relaxed); }
   int64_t peak_bytes() const { return peak_.load(std::memory_order_relaxed); }
   void reset_peak() { peak_ = live_.load(); }
+  // Whose they were when the peak was reached; of other threads' tensors nearly then.
+  std::array<int64_t, tally::kNumOwners> peak_bytes_by_owner() const;
   // An allocation that would pass it throws base::RunError "out of memory" with the sizes.
   void set_limit(int64_t bytes) { limit_ = bytes; }
 
@@ -26,6 +31,9 @@ class MemoryCounter {
   void release(void* data);
 
  private:
+  using BytesByOwner = std::array<std::atomic<int64_t>, tally::kNumOwners>;
+
+  BytesByOwner live_by_owner_{}, at_peak_{};
   std::atomic<int64_t> live_{0}, peak_{0}, limit_{std::numeric_limits<int64_t>::max()};
 };
 

@@ -23,6 +23,7 @@
 #include "layline/trainer/optimizer/segments.h"
 #include "layline/trainer/pipeline/executor.h"
 #include "layline/trainer/tally/tally.h"
+#include "layline/trainer/tally/work.h"
 
 namespace layline::trainer::loop {
 
@@ -215,6 +216,7 @@ void RankTrainer::set_weights(const std::function<void(model::Parameter&)>& fill
 
 void RankTrainer::State::begin(const std::vector<data::MicroBatch>& micro_batches) {
   assert(static_cast<int64_t>(micro_batches.size()) == job.num_micro_batches());
+  const tally::WorkScope work(tally::Work::kDataParallel);
   double num_tokens = 0;
   for (const data::MicroBatch& batch : micro_batches) num_tokens += count_targets(batch);
   const double total = mutated(Mutation::kMeanPerReplica) ? num_tokens * static_cast<double>(job.layout.dp)
@@ -226,6 +228,7 @@ void RankTrainer::State::begin(const std::vector<data::MicroBatch>& micro_batche
 // The loss is on the last stage, the same on all of its tp ranks.
 double RankTrainer::State::total_loss(double own) {
   const bool counts = groups.tp->rank() == 0 && groups.pp->rank() + 1 == job.layout.pp;
+  const tally::WorkScope work(job.layout.pp > 1 ? tally::Work::kPipeline : tally::Work::kDataParallel);
   return all_sum(*groups.world, counts ? own : 0.0);
 }
 
@@ -243,6 +246,7 @@ StepResult RankTrainer::step(const std::vector<data::MicroBatch>& micro_batches)
   }
   const double rate = optimizer::learning_rate(s.job.optimizer, step, s.job.steps);
   const tally::MomentScope update({tally::Phase::kUpdate});
+  const tally::WorkScope work(tally::Work::kOptimizer);
   s.adamw->step(*s.reducer, {step, rate, optimizer::clip_factor(norm, s.job.optimizer.clip)});
   s.steps_done = step;
   return {loss, norm, rate};
@@ -277,6 +281,7 @@ void RankTrainer::for_each_gradient(
 
 int64_t RankTrainer::num_steps_done() const { return state_->steps_done; }
 int64_t RankTrainer::dp_rank() const { return state_->groups.dp->rank(); }
+int64_t RankTrainer::tp_rank() const { return state_->groups.tp->rank(); }
 int64_t RankTrainer::pp_rank() const { return state_->groups.pp->rank(); }
 comm::Group& RankTrainer::world() { return *state_->groups.world; }
 

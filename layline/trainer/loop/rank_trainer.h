@@ -76,6 +76,7 @@ class RankTrainer {
 
   int64_t num_steps_done() const;
   int64_t dp_rank() const;
+  int64_t tp_rank() const;
   int64_t pp_rank() const;
   // All of this rank, in the order of its stages.
   std::vector<const model::Parameter*> parameters() const;

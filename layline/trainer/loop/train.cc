@@ -4,8 +4,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <deque>
+#include <map>
 #include <memory>
 #include <optional>
 
@@ -26,6 +28,7 @@
 #include "layline/trainer/loop/memory_counter.h"
 #include "layline/trainer/loop/prepare.h"
 #include "layline/trainer/loop/rank_trainer.h"
+#include "layline/trainer/tally/work.h"
 
 namespace layline::trainer::loop {
 
@@ -46,6 +49,13 @@ const std::string kMendableMark = "\n";
 
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 milliseconds to_milliseconds(double seconds) { return milliseconds(static_cast<int64_t>(seconds * 1000)); }
+
+template <typename Number, size_t kCount>
+std::map<std::string, Number> by_name(const std::array<std::string_view, kCount>& names, const double* numbers) {
+  std::map<std::string, Number> named;
+  for (size_t i = 0; i < kCount; ++i) named.emplace(names[i], static_cast<Number>(numbers[i]));
+  return named;
+}
 
 // The step loop of one rank, with its groups made.
 class Run {
@@ -112,7 +122,9 @@ class Run {
 
   StepRecord one_step(int64_t step) {
     const Clock::time_point start = Clock::now();
+    tally::take_work_seconds();
     const StepResult result = trainer_.step(read(train_data_, step));
+    work_seconds_ = tally::take_work_seconds();
     StepRecord record;
     record.step_seconds = seconds_since(start);
     record.step = step;
@@ -140,19 +152,29 @@ class Run {
     return sum / static_cast<double>(batches);
   }
 
-  // One small exchange a step: peak memory of all stages, and whether any rank wants to stop.
+  // One small exchange a step: seconds and peak memory of all stages, and whether any rank wants to stop.
   bool exchange(StepRecord& record, bool wants_stop) {
+    // Of each stage: the peak of the fullest rank, then seconds and bytes of the first one.
+    constexpr int64_t kWidth = 1 + tally::kNumWorks + tally::kNumOwners;
     const int64_t pp = job_.layout.pp;
-    const at::Tensor numbers = at::zeros({pp + 1}, at::kDouble);
+    const at::Tensor numbers = at::zeros({pp * kWidth + 1}, at::kDouble);
     double* values = numbers.mutable_data_ptr<double>();
-    values[trainer_.pp_rank()] = static_cast<double>(memory_.peak_bytes());
-    values[pp] = wants_stop ? 1 : 0;
+    double* own = values + trainer_.pp_rank() * kWidth;
+    *own = static_cast<double>(memory_.peak_bytes());
+    if (trainer_.tp_rank() == 0 && trainer_.dp_rank() == 0) {
+      std::ranges::copy(work_seconds_, own + 1);
+      std::ranges::copy(memory_.peak_bytes_by_owner(), own + 1 + tally::kNumWorks);
+    }
+    values[pp * kWidth] = wants_stop ? 1 : 0;
     trainer_.world().all_reduce_max(numbers);
     for (int64_t stage = 0; stage < pp; ++stage) {
-      record.peak_memory_bytes_by_stage.push_back(static_cast<int64_t>(values[stage]));
+      const double* of_stage = values + stage * kWidth;
+      record.peak_memory_bytes_by_stage.push_back(static_cast<int64_t>(*of_stage));
+      record.seconds_by_stage.push_back(by_name<double>(tally::kWorkNames, of_stage + 1));
+      record.memory_bytes_by_stage.push_back(by_name<int64_t>(tally::kOwnerNames, of_stage + 1 + tally::kNumWorks));
     }
     record.peak_memory_bytes = *std::ranges::max_element(record.peak_memory_bytes_by_stage);
-    return values[pp] > 0;
+    return values[pp * kWidth] > 0;
   }
 
   double median_seconds() const {
@@ -170,6 +192,7 @@ class Run {
   std::optional<data::DataSet> valid_data_;
   RankTrainer trainer_;
   std::deque<double> step_seconds_;
+  tally::WorkSeconds work_seconds_{};  // of the last step
 };
 
 void train_alone(const config::RunConfig& config, const config::ResolvedLayout& resolved, Observer& observer,

@@ -70,6 +70,8 @@ std::string to_json_line(const StepRecord& record) {
   json["mfu"] = record.mfu ? nlohmann::ordered_json(*record.mfu) : nlohmann::ordered_json();
   json["peak_memory_bytes"] = record.peak_memory_bytes;
   json["peak_memory_bytes_by_stage"] = record.peak_memory_bytes_by_stage;
+  if (!record.seconds_by_stage.empty()) json["seconds_by_stage"] = record.seconds_by_stage;
+  if (!record.memory_bytes_by_stage.empty()) json["memory_bytes_by_stage"] = record.memory_bytes_by_stage;
   if (record.validation_loss) json["validation_loss"] = *record.validation_loss;
   return json.dump();
 }

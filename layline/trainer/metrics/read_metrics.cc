@@ -19,6 +19,19 @@ void read(const json& row, const char* key, Number& number) {
   if (found != row.end() && found->is_number()) number = found->get<Number>();
 }
 
+// A list of objects with a number for each name.
+template <typename Number>
+void read(const json& row, const char* key, std::vector<std::map<std::string, Number>>& stages) {
+  const auto found = row.find(key);
+  if (found == row.end() || !found->is_array()) return;
+  for (const json& stage : *found) {
+    std::map<std::string, Number>& numbers = stages.emplace_back();
+    for (auto entry = stage.begin(); stage.is_object() && entry != stage.end(); ++entry) {
+      if (entry->is_number()) numbers[entry.key()] = entry->get<Number>();
+    }
+  }
+}
+
 std::optional<StepRecord> record_of(std::string_view line) {
   const json row = json::parse(line, nullptr, /*allow_exceptions=*/false);
   if (!row.is_object()) return std::nullopt;
@@ -35,6 +48,8 @@ std::optional<StepRecord> record_of(std::string_view line) {
   double mfu = -1;
   read(row, "mfu", mfu);
   if (mfu >= 0) record.mfu = mfu;
+  read(row, "seconds_by_stage", record.seconds_by_stage);
+  read(row, "memory_bytes_by_stage", record.memory_bytes_by_stage);
   const auto stages = row.find("peak_memory_bytes_by_stage");
   if (stages == row.end() || !stages->is_array()) return record;
   for (const json& bytes : *stages) {

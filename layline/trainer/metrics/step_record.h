@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
+#include <string>
 #include <vector>
 
 namespace layline::trainer::metrics {
@@ -19,8 +21,12 @@ struct StepRecord {
   std::optional<double> mfu;                        // a fraction; none while the machine's peak is not known
   int64_t peak_memory_bytes = 0;                    // of the fullest rank
   std::vector<int64_t> peak_memory_bytes_by_stage;  // of the fullest rank of each pipeline stage
-  std::optional<double> validation_loss;            // where it was measured after this step
-  double eta_seconds = 0;                           // until the last step
+  // Of the first rank of each pipeline stage, by name: what its time went to, which adds up to its step, and whose the
+  // bytes are at its peak.
+  std::vector<std::map<std::string, double>> seconds_by_stage;
+  std::vector<std::map<std::string, int64_t>> memory_bytes_by_stage;
+  std::optional<double> validation_loss;  // where it was measured after this step
+  double eta_seconds = 0;                 // until the last step
 };
 
 }  // namespace layline::trainer::metrics

@@ -10,6 +10,7 @@
 
 #include "layline/trainer/kernels/attention.h"
 #include "layline/trainer/kernels/rope.h"
+#include "layline/trainer/tally/work.h"
 
 namespace layline::trainer::model {
 
@@ -35,9 +36,19 @@ Heads split_heads(const at::Tensor& qkv, const HeadSizes& sizes) {
 }
 
 kernels::AttentionOutput run_kernel(const Heads& heads, layout::AttentionKernel kernel) {
+  const tally::WorkScope work(tally::Work::kAttention);
   return kernel == layout::AttentionKernel::kUnfused
              ? kernels::attention_unfused(heads.q_BSND, heads.k_BSKD, heads.v_BSKD)
              : kernels::attention_flash(heads.q_BSND, heads.k_BSKD, heads.v_BSKD);
+}
+
+auto run_backward_kernel(const at::Tensor& dout_BSND, const Heads& heads, const kernels::AttentionOutput& output,
+                         layout::AttentionKernel kernel) {
+  const tally::WorkScope work(tally::Work::kAttention);
+  return kernel == layout::AttentionKernel::kUnfused
+             ? kernels::attention_unfused_backward(dout_BSND, heads.q_BSND, heads.k_BSKD, heads.v_BSKD, output.saved)
+             : kernels::attention_flash_backward(dout_BSND, heads.q_BSND, heads.k_BSKD, heads.v_BSKD, output.out_BSND,
+                                                 output.saved);
 }
 
 at::Tensor to_sequence_first(const at::Tensor& out_BSND) { return out_BSND.transpose(0, 1).flatten(2).contiguous(); }
@@ -48,7 +59,10 @@ struct Kept {
   std::optional<kernels::AttentionOutput> output;
 
   const kernels::AttentionOutput& get(const HeadSizes& sizes, layout::AttentionKernel kernel) {
-    if (!output) output = run_kernel(split_heads(qkv, sizes), kernel);
+    if (!output) {
+      const tally::WorkScope work(tally::Work::kRecomputation);
+      output = run_kernel(split_heads(qkv, sizes), kernel);
+    }
     return *output;
   }
 };
@@ -58,11 +72,7 @@ at::Tensor backward(const at::Tensor& dout, Kept& kept, const HeadSizes& sizes, 
   const kernels::AttentionOutput output = kept.get(sizes, context.attention);
   kept.output.reset();
   const at::Tensor dout_BSND = dout.unflatten(2, {sizes.num_heads, sizes.head_size}).transpose(0, 1);
-  const auto [dq, dk, dv] =
-      context.attention == layout::AttentionKernel::kUnfused
-          ? kernels::attention_unfused_backward(dout_BSND, heads.q_BSND, heads.k_BSKD, heads.v_BSKD, output.saved)
-          : kernels::attention_flash_backward(dout_BSND, heads.q_BSND, heads.k_BSKD, heads.v_BSKD, output.out_BSND,
-                                              output.saved);
+  const auto [dq, dk, dv] = run_backward_kernel(dout_BSND, heads, output, context.attention);
   at::Tensor dqkv = at::empty_like(kept.qkv);
   const Heads gradients = split_heads(dqkv, sizes);
   gradients.q_BSND.copy_(dq);

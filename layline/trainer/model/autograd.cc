@@ -11,6 +11,8 @@
 #include <cassert>
 #include <memory>
 
+#include "layline/trainer/tally/work.h"
+
 namespace layline::trainer::model {
 
 namespace {
@@ -67,6 +69,7 @@ at::Tensor checkpoint(const std::function<at::Tensor(const at::Tensor&)>& functi
     at::Tensor output_again;
     {
       const at::AutoGradMode grad(true);
+      const tally::WorkScope work(tally::Work::kRecomputation);
       output_again = function(again);
     }
     const torch::autograd::Edge edge = torch::autograd::impl::gradient_edge(output_again);
@@ -87,6 +90,12 @@ at::Tensor Recorded::backward(const at::Tensor& gradient) {
   const at::Tensor input = std::exchange(input_, {});
   const at::Tensor start = gradient.defined() ? gradient : at::ones({}, node->input_metadata(output_index_).options());
   return run_backward({std::move(node), output_index_}, start, input);
+}
+
+at::Tensor Saved::get() const {
+  if (!rebuild_) return tensor_;
+  const tally::WorkScope work(tally::Work::kRecomputation);
+  return rebuild_();
 }
 
 void WeightGradients::add(std::function<void()> work) {

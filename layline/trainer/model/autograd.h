@@ -74,7 +74,7 @@ class Saved {
  public:
   explicit Saved(const at::Tensor& tensor) : tensor_(plain(tensor)) {}
   explicit Saved(std::function<at::Tensor()> rebuild) : rebuild_(std::move(rebuild)) {}
-  at::Tensor get() const { return rebuild_ ? rebuild_() : tensor_; }
+  at::Tensor get() const;
 
  private:
   at::Tensor tensor_;

@@ -45,7 +45,7 @@ at::Tensor embed(const at::Tensor& tokens_SB, const ParameterGroup& table, const
     if (context.shards_sequence()) {
       output = reduce_to_sequence_part(output, context);
     } else if (context.tp_size() > 1) {
-      context.tp->all_reduce(output);
+      sum_over_tp(output, context);
     }
   }
   return with_backward(output, {}, [rows_SB, &table, &context](const at::Tensor& dy) -> std::vector<at::Tensor> {

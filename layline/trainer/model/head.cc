@@ -11,6 +11,7 @@
 #include "layline/trainer/kernels/cross_entropy.h"
 #include "layline/trainer/model/parallel_linear.h"
 #include "layline/trainer/tally/tally.h"
+#include "layline/trainer/tally/work.h"
 
 namespace layline::trainer::model {
 
@@ -39,11 +40,14 @@ at::Tensor loss_and_gradient(const Chunk& chunk, const VocabularyPart& part, Con
   }
   kernels::ChunkStats stats = kernels::make_chunk_stats(chunk.logits_TV);
   kernels::cross_entropy_local_max(chunk.logits_TV, stats.max_T, part.num_valid);
-  context.tp->all_reduce_max(stats.max_T);
+  {
+    const tally::WorkScope work(tally::Work::kTensorParallel);
+    context.tp->all_reduce_max(stats.max_T);
+  }
   kernels::cross_entropy_local_sums(chunk.logits_TV, stats.max_T, chunk.targets_T, stats.sum_exp_T,
                                     stats.target_logit_T, part.num_valid);
   const at::Tensor sums = at::stack({stats.sum_exp_T, stats.target_logit_T});
-  context.tp->all_reduce(sums);
+  sum_over_tp(sums, context);
   stats.sum_exp_T = sums[0], stats.target_logit_T = sums[1];
   kernels::cross_entropy_gradient_(chunk.logits_TV, stats.max_T, stats.sum_exp_T, chunk.targets_T, chunk.scale_T,
                                    part.num_valid);
@@ -79,11 +83,14 @@ at::Tensor head_loss(const Activation& hidden, const ParameterGroup& weight, con
     for (int64_t first = 0; first < num_tokens; first += step) {
       const int64_t n = std::min(step, num_tokens - first);
       const at::Tensor x_chunk = x_TH.narrow(0, first, n);
-      const Chunk chunk{at::linear(x_chunk, weight.value), columns_T.narrow(0, first, n), scale_T.narrow(0, first, n)};
+      const Chunk chunk{product(x_chunk, weight.value), columns_T.narrow(0, first, n), scale_T.narrow(0, first, n)};
       loss += loss_and_gradient(chunk, part, context);
       if (!wants_gradient) continue;
       at::Tensor dx_chunk = dx.flatten(0, 1).narrow(0, first, n);
-      at::mm_out(dx_chunk, chunk.logits_TV, weight.value);
+      {
+        const tally::WorkScope work(tally::Work::kMatrixMultiplication);
+        at::mm_out(dx_chunk, chunk.logits_TV, weight.value);
+      }
       add_product(weight, chunk.logits_TV, x_chunk);
     }
     if (wants_gradient) {
@@ -91,7 +98,7 @@ at::Tensor head_loss(const Activation& hidden, const ParameterGroup& weight, con
       if (context.shards_sequence()) {
         dx = reduce_to_sequence_part(dx, context);
       } else if (context.tp_size() > 1) {
-        context.tp->all_reduce(dx);
+        sum_over_tp(dx, context);
       }
     }
   }
@@ -105,7 +112,7 @@ at::Tensor head_loss(const Activation& hidden, const ParameterGroup& weight, con
 
 at::Tensor head_logits(const at::Tensor& hidden, const ParameterGroup& weight, Context& context) {
   const at::NoGradGuard no_grad;
-  return at::linear(gather_sequence(hidden, context), weight.value);
+  return product(gather_sequence(hidden, context), weight.value);
 }
 
 }  // namespace layline::trainer::model

@@ -9,6 +9,7 @@
 
 #include "layline/trainer/kernels/accumulate.h"
 #include "layline/trainer/model/mutation.h"
+#include "layline/trainer/tally/work.h"
 
 namespace layline::trainer::model {
 
@@ -26,7 +27,18 @@ at::Tensor rows(const at::Tensor& tensor) { return tensor.reshape({-1, tensor.si
 struct PendingSum {
   at::Tensor result;
   std::unique_ptr<comm::Pending> pending;
+
+  void wait() const {
+    if (!pending) return;
+    const tally::WorkScope work(tally::Work::kTensorParallel);
+    pending->wait();
+  }
 };
+
+at::Tensor input_gradient(const at::Tensor& dy, const ParameterGroup& weight) {
+  const tally::WorkScope work(tally::Work::kMatrixMultiplication);
+  return at::matmul(dy, weight.value);
+}
 
 PendingSum start_sum(const at::Tensor& partial, Context& context) {
   if (context.tp_size() == 1) return {partial, nullptr};
@@ -41,17 +53,30 @@ PendingSum start_sum(const at::Tensor& partial, Context& context) {
 at::Tensor gather_sequence(const at::Tensor& part, Context& context) {
   if (!context.shards_sequence()) return part;
   const at::Tensor whole = at::empty(with_dim0(part, part.size(0) * context.tp_size()), part.options());
+  const tally::WorkScope work(tally::Work::kTensorParallel);
   context.tp->all_gather(part.contiguous(), whole);
   return whole;
 }
 
 at::Tensor reduce_to_sequence_part(const at::Tensor& partial, Context& context) {
   const at::Tensor part = at::empty(with_dim0(partial, partial.size(0) / context.tp_size()), partial.options());
+  const tally::WorkScope work(tally::Work::kTensorParallel);
   context.tp->reduce_scatter(partial.contiguous(), part);
   return part;
 }
 
+void sum_over_tp(const at::Tensor& partial, Context& context) {
+  const tally::WorkScope work(tally::Work::kTensorParallel);
+  context.tp->all_reduce(partial);
+}
+
+at::Tensor product(const at::Tensor& x, const at::Tensor& weight) {
+  const tally::WorkScope work(tally::Work::kMatrixMultiplication);
+  return at::linear(x, weight);
+}
+
 void add_product(const ParameterGroup& weight, const at::Tensor& dy, const at::Tensor& x) {
+  const tally::WorkScope work(tally::Work::kMatrixMultiplication);
   const at::Tensor dy_t = rows(dy).t();
   if (weight.main_grad.scalar_type() == dy.scalar_type()) {
     weight.main_grad.addmm_(dy_t, rows(x));
@@ -70,16 +95,16 @@ at::Tensor column_parallel(const Activation& input, const ParameterGroup& weight
   at::Tensor output;
   {
     const at::NoGradGuard no_grad;
-    output = at::linear(gather_sequence(input.tensor, context), weight.value);
+    output = product(gather_sequence(input.tensor, context), weight.value);
   }
   return with_backward(output, {input.tensor},
                        [saved = input.saved, &weight, &context](const at::Tensor& dy) -> std::vector<at::Tensor> {
                          const at::Tensor x = saved.get();
-                         PendingSum dx = start_sum(at::matmul(dy, weight.value), context);
+                         PendingSum dx = start_sum(input_gradient(dy, weight), context);
                          context.weight_gradients.add([x, dy, &weight, &context] {
                            add_weight_gradient(weight, dy, gather_sequence(x, context));
                          });
-                         if (dx.pending) dx.pending->wait();
+                         dx.wait();
                          return {dx.result};
                        });
 }
@@ -88,11 +113,11 @@ at::Tensor row_parallel(const Activation& input, const ParameterGroup& weight, C
   at::Tensor output;
   {
     const at::NoGradGuard no_grad;
-    output = at::linear(input.tensor, weight.value);
+    output = product(input.tensor, weight.value);
     if (context.shards_sequence()) {
       output = reduce_to_sequence_part(output, context);
     } else if (context.tp_size() > 1) {
-      context.tp->all_reduce(output);
+      sum_over_tp(output, context);
     }
     if (mutated(Mutation::kDoubleRowSum)) output.mul_(context.tp_size());
   }
@@ -101,7 +126,7 @@ at::Tensor row_parallel(const Activation& input, const ParameterGroup& weight, C
       [saved = input.saved, &weight, &context](const at::Tensor& dy) -> std::vector<at::Tensor> {
         const at::Tensor dy_whole = gather_sequence(dy, context);
         const at::Tensor x = saved.get();
-        at::Tensor dx = at::matmul(dy_whole, weight.value);
+        at::Tensor dx = input_gradient(dy_whole, weight);
         context.weight_gradients.add([x, dy_whole, &weight] { add_weight_gradient(weight, dy_whole, x); });
         return {dx};
       });

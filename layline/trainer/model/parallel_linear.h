@@ -26,6 +26,12 @@ void add_weight_gradient(const ParameterGroup& weight, const at::Tensor& dy, con
 // The same without telling, for callers that add several products.
 void add_product(const ParameterGroup& weight, const at::Tensor& dy, const at::Tensor& x);
 
+// x [.., I] · weightᵀ → [.., O].
+at::Tensor product(const at::Tensor& x, const at::Tensor& weight);
+
+// In place, over the tensor-parallel ranks.
+void sum_over_tp(const at::Tensor& partial, Context& context);
+
 // The whole sequence from every rank's part, and back: [S/tp, B, H] → [S, B, H]; a sum that leaves each rank its part.
 at::Tensor gather_sequence(const at::Tensor& part, Context& context);
 at::Tensor reduce_to_sequence_part(const at::Tensor& partial, Context& context);

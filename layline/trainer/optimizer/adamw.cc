@@ -9,6 +9,7 @@
 
 #include "layline/trainer/kernels/adamw.h"
 #include "layline/trainer/tally/tally.h"
+#include "layline/trainer/tally/work.h"
 
 namespace layline::trainer::optimizer {
 
@@ -64,6 +65,7 @@ void ShardedAdamW::gather_after(const std::function<void(size_t)>& write_share) 
       gathers.push_back(dp_.all_gather_async(shares_[index].weights, buffers_.buckets()[index].weights));
     }
   }
+  const tally::WorkScope work(tally::Work::kDataParallel);
   for (const auto& gather : gathers) gather->wait();
 }
 

@@ -9,6 +9,7 @@
 #include "layline/base/error.h"
 #include "layline/trainer/model/mutation.h"
 #include "layline/trainer/optimizer/segments.h"
+#include "layline/trainer/tally/work.h"
 
 namespace layline::trainer::optimizer {
 
@@ -68,6 +69,7 @@ at::Tensor GradientReducer::reduced(size_t index) const {
 }
 
 void GradientReducer::begin_step(int64_t num_micro_batches) {
+  const tally::WorkScope work(tally::Work::kOptimizer);
   num_micro_batches_ = num_micro_batches;
   order_ = 0;
   for (size_t index = 0; index < progress_.size(); ++index) {
@@ -135,8 +137,11 @@ void GradientReducer::sum_over_other_groups() {
   const auto with_sharding = [this](TensorSharding sharding) {
     return reduced_runs([sharding](const Parameter& parameter) { return parameter.sharding == sharding; });
   };
-  if (!mutated(Mutation::kSkipPartialSum)) sum(groups_.tp, with_sharding(TensorSharding::kPartial));
-  if (!mutated(Mutation::kSkipReplicaSum)) sum(groups_.replicas, with_sharding(TensorSharding::kShardedReplicas));
+  {
+    const tally::WorkScope work(tally::Work::kTensorParallel);
+    if (!mutated(Mutation::kSkipPartialSum)) sum(groups_.tp, with_sharding(TensorSharding::kPartial));
+    if (!mutated(Mutation::kSkipReplicaSum)) sum(groups_.replicas, with_sharding(TensorSharding::kShardedReplicas));
+  }
   const std::vector<at::Tensor> tied = reduced_runs([](const Parameter& parameter) { return parameter.is_tied; });
   assert(tied.empty() || groups_.tied != nullptr);
   if (groups_.tied != nullptr && !mutated(Mutation::kSkipTiedSum)) sum(*groups_.tied, tied);
@@ -144,6 +149,7 @@ void GradientReducer::sum_over_other_groups() {
 
 void GradientReducer::finish() {
   check_complete();
+  const tally::WorkScope work(tally::Work::kDataParallel);
   for (Progress& progress : progress_) {
     if (progress.pending) progress.pending->wait();
     progress.pending.reset();

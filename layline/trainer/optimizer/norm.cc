@@ -12,6 +12,7 @@
 #include "layline/trainer/kernels/adamw.h"
 #include "layline/trainer/model/mutation.h"
 #include "layline/trainer/optimizer/segments.h"
+#include "layline/trainer/tally/work.h"
 
 namespace layline::trainer::optimizer {
 
@@ -82,6 +83,7 @@ std::string describe_bad_gradient(const FlatBuffers& buffers, const GradientRedu
 }  // namespace
 
 double global_norm(const FlatBuffers& buffers, const GradientReducer& reducer, comm::Group& world, int64_t step) {
+  const tally::WorkScope work(tally::Work::kOptimizer);
   double sum = 0;
   for (size_t index = 0; index < buffers.buckets().size(); ++index) {
     const Bucket& bucket = buffers.buckets()[index];
@@ -91,7 +93,10 @@ double global_norm(const FlatBuffers& buffers, const GradientReducer& reducer, c
     });
   }
   const at::Tensor total = at::full({1}, sum, at::TensorOptions(at::kDouble).device(buffers.exchange_device()));
-  world.all_reduce(total);
+  {
+    const tally::WorkScope wait(tally::Work::kDataParallel);
+    world.all_reduce(total);
+  }
   const double norm = std::sqrt(total.item<double>());
   if (!std::isfinite(norm)) {
     throw base::RunError(fmt::format("step {}", step), describe_bad_gradient(buffers, reducer, world));

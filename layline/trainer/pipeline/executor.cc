@@ -8,6 +8,7 @@
 
 #include "layline/trainer/model/mutation.h"
 #include "layline/trainer/tally/tally.h"
+#include "layline/trainer/tally/work.h"
 
 namespace layline::trainer::pipeline {
 
@@ -80,7 +81,10 @@ double Executor::run_list(const std::vector<Instruction>& list) {
     post_receives(list, i);
     execute(list[i]);
   }
-  pp_.flush_sends();
+  {
+    const tally::WorkScope work(tally::Work::kPipeline);
+    pp_.flush_sends();
+  }
   last_sent_ = {};
   assert(inputs_.empty() && gradients_.empty() && outputs_.empty() && input_gradients_.empty() && recorded_.empty());
   return loss_.defined() && !loss_.is_meta() ? loss_.item<double>() : 0.0;
@@ -99,6 +103,7 @@ void Executor::post_receives(const std::vector<Instruction>& list, size_t curren
 
 void Executor::execute(const Instruction& step) {
   const tally::MomentScope moment(moment_of(step));
+  const tally::WorkScope work(tally::Work::kMemoryBound);
   switch (step.op) {
     case Op::kForward:
       return forward(step);
@@ -139,7 +144,10 @@ void Executor::send(const Instruction& step) {
 at::Tensor Executor::take(std::map<Key, Incoming>& incoming, Key key) {
   auto node = incoming.extract(key);
   assert(!node.empty() && "the list computes before it receives");
-  node.mapped().pending->wait();
+  {
+    const tally::WorkScope work(tally::Work::kPipeline);
+    node.mapped().pending->wait();
+  }
   return std::move(node.mapped().tensor);
 }
 

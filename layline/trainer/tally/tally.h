@@ -25,6 +25,11 @@ enum class Owner : uint8_t {
   kBuffers,        // what is made once: position tables; and the step's tokens
 };
 
+// The planner's names. What has no owner is activations, with what is needed for a moment and what is sent.
+inline constexpr std::array<std::string_view, 7> kOwnerNames = {
+    "activations", "weights", "gradients", "optimizer", "logits", "communication", "buffers"};
+inline constexpr size_t kNumOwners = kOwnerNames.size();
+
 enum class Phase : uint8_t {
   kSetUp,
   kForward,

@@ -4,6 +4,9 @@
 #include "tests/trainer/programs/train_programs.h"
 
 namespace layline::test {
+
+using nlohmann::json;
+
 namespace {
 
 TEST_F(TrainPrograms, ARunWritesARowAndALineForEachStep) {
@@ -28,6 +31,57 @@ TEST_F(TrainPrograms, ARunWritesARowAndALineForEachStep) {
 TEST_F(TrainPrograms, UtilizationIsThereOnceAClusterSaysThePeak) {
   ASSERT_EQ(layline("train run.json --set cluster=cpu").code, 0);
   EXPECT_GT(rows().front()["mfu"].get<double>(), 0);
+}
+
+double sum_of(const json& numbers) {
+  double sum = 0;
+  for (const auto& [name, number] : numbers.items()) sum += number.get<double>();
+  return sum;
+}
+
+TEST_F(TrainPrograms, EachStageSaysWhatItsTimeAndItsBytesWentTo) {
+  ASSERT_EQ(layline("train run.json --nproc 4 --set 'layout=tp2 pp2 mb1' --set precision=bf16").code, 0);
+  const std::vector<json> metrics = rows();
+  for (const json& row : metrics) {
+    ASSERT_EQ(row["seconds_by_stage"].size(), 2u);
+    ASSERT_EQ(row["memory_bytes_by_stage"].size(), 2u);
+    for (size_t stage = 0; stage < 2; ++stage) {
+      const json& seconds = row["seconds_by_stage"][stage];
+      EXPECT_NEAR(sum_of(seconds), row["step_seconds"].get<double>(), 0.1 * row["step_seconds"].get<double>()) << row;
+      for (const char* work :
+           {"matrix_multiplication", "attention", "memory_bound", "tensor_parallel", "pipeline", "optimizer"}) {
+        EXPECT_GT(seconds[work].get<double>(), 0) << work << row;
+      }
+      EXPECT_EQ(seconds["recomputation"], 0) << row;
+      const json& bytes = row["memory_bytes_by_stage"][stage];
+      const double peak = row["peak_memory_bytes_by_stage"][stage].get<double>();
+      EXPECT_NEAR(sum_of(bytes), peak, 0.01 * peak) << row;
+    }
+  }
+}
+
+TEST_F(TrainPrograms, RecomputationIsTimedOnItsOwn) {
+  ASSERT_EQ(layline("train run.json --set 'layout=mb1 ckpt=full'").code, 0);
+  for (const json& row : rows()) EXPECT_GT(row["seconds_by_stage"][0]["recomputation"].get<double>(), 0) << row;
+}
+
+TEST_F(TrainPrograms, ExplainPutsMeasuredBesidePredicted) {
+  ASSERT_EQ(layline("train run.json --nproc 2 --set 'layout=pp2 mb1' --set model=llama-tiny --set cluster=cpu").code,
+            0);
+  const std::string explain =
+      "explain --model llama-tiny --cluster cpu --gpus 2 --global-batch 4 --seq-len 16 --layout 'dp1 tp1 pp2 mb1' ";
+  const Result result = layline(explain + "--measured metrics.jsonl --json");
+  ASSERT_EQ(result.code, 0) << result.err;
+  const json measured = json::parse(result.out)["measured"];
+  EXPECT_EQ(measured["num_steps"], 1);
+  EXPECT_EQ(measured["step_seconds"]["measured"], rows().back()["step_seconds"]);
+  EXPECT_EQ(measured["stages"][1]["peak_memory_bytes"]["measured"], rows().back()["peak_memory_bytes_by_stage"][1]);
+  EXPECT_GT(measured["seconds"]["matrix_multiplication"]["measured"], 0);
+  EXPECT_TRUE(has(layline(explain + "--measured metrics.jsonl").out, "measured, the median of 1 steps"));
+  expect_error(layline(explain + "--measured none.jsonl"), {"none.jsonl: is not there"});
+  expect_error(layline("explain --model llama-tiny --cluster cpu --gpus 1 --global-batch 4 --seq-len 16 --layout mb1 "
+                       "--measured metrics.jsonl"),
+               {"step 1: is of 2 pipeline stages, but the layout has 1"});
 }
 
 TEST_F(TrainPrograms, ALaterRunAppends) {
