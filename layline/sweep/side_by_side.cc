@@ -47,7 +47,7 @@ const std::vector<OwnerName>& owner_names() {
       {"activations", {Term::kActivations, Term::kTransient, Term::kPipeline, Term::kOptimizerStep}},
       {"logits", {Term::kLogits}},
       {"communication", {Term::kCommunication}},
-      {"buffers", {}},
+      {"buffers", {Term::kBuffers}},
       {"reserve", {Term::kReserve, Term::kContext}}};
   return names;
 }
