@@ -76,7 +76,8 @@ std::vector<StepRecord> without_warm_up(const std::vector<StepRecord>& rows) {
 }
 
 void check(const std::vector<StepRecord>& rows, size_t num_stages, const std::string& where) {
-  if (rows.empty()) throw base::InputError(where, "is not there, or has no step; want the file that a run wrote as its `metrics`");
+  if (rows.empty())
+    throw base::InputError(where, "is not there, or has no step; want the file that a run wrote as its `metrics`");
   for (const StepRecord& row : rows) {
     const std::string place = fmt::format("{}: step {}", where, row.step);
     if (row.seconds_by_stage.empty() || row.memory_bytes_by_stage.empty()) {
