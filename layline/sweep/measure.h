@@ -13,7 +13,7 @@
 namespace layline::sweep {
 
 struct MeasureOptions {
-  std::string scratch_folder;  // for RUN.json and metrics; must be there
+  std::string scratch_folder = {};  // for RUN.json and metrics; must be there
   double time_limit_seconds = 600;
   // Stops a run whose fastest step so far is slower than this.
   std::optional<double> hopeless_step_seconds = std::nullopt;

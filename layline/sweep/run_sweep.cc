@@ -1,26 +1,11 @@
 #include "layline/sweep/run_sweep.h"
 
-#include <filesystem>
 #include <map>
 
-#include "layline/runs/run_appender.h"
-#include "layline/sweep/record.h"
-#include "layline/sweep/scratch.h"
+#include "layline/sweep/recorder.h"
 
 namespace layline::sweep {
 namespace {
-
-SweptRun swept_of(const PlannedRun& planned, const runs::RunRecord& record, bool is_from_before) {
-  SweptRun swept;
-  swept.planned = planned;
-  swept.status = record.status.value_or(runs::RunStatus::kFail);
-  swept.reason = runs::note(record, "reason");
-  swept.is_from_before = is_from_before;
-  if (swept.status != runs::RunStatus::kOk) return swept;
-  swept.step_seconds = runs::step_seconds(record);
-  if (swept.step_seconds) swept.tokens_per_second = planned.job->tokens_per_step() / *swept.step_seconds;
-  return swept;
-}
 
 class Sweep {
  public:
@@ -36,46 +21,41 @@ class Sweep {
     SweepPlan plan = plan_sweep(spec_);
     state_.num_illegal = plan.num_illegal;
     state_.num_planned = static_cast<int64_t>(plan.runs.size()) * spec_.repeats;
-    runs::RunAppender appender(output_, runs::RunAppender::Columns::kRunsAndPredictions);
-    take_existing(plan, appender);
-    const Scratch scratch(output_ + ".running");
+    Recorder recorder(output_, origin_, launcher_);
+    take_existing(plan, recorder);
     // All layouts once before any of them twice, so that stopping early is useful.
     for (int64_t repeat = 1; repeat <= spec_.repeats; ++repeat) {
       for (const PlannedRun& planned : plan.runs) {
         if (num_done_[key_of(planned)] >= repeat) continue;
-        if (!run_one(planned, scratch.folder(), appender)) return std::move(state_);
+        if (!run_one(planned, recorder)) return std::move(state_);
       }
     }
     return std::move(state_);
   }
 
  private:
-  void take_existing(const SweepPlan& plan, const runs::RunAppender& appender) {
+  void take_existing(const SweepPlan& plan, const Recorder& recorder) {
     std::map<std::string, const PlannedRun*> planned;
     for (const PlannedRun& run : plan.runs) planned[key_of(run)] = &run;
-    for (const runs::RunRecord& record : appender.existing()) {
-      check_origin(record, origin_, output_);
+    for (const runs::RunRecord& record : recorder.existing()) {
       const auto found = planned.find(key_of(record));
       if (found != planned.end()) add(swept_of(*found->second, record, /*is_from_before=*/true));
     }
   }
 
   // False when the user wants to stop.
-  bool run_one(const PlannedRun& planned, const std::string& folder, runs::RunAppender& appender) {
+  bool run_one(const PlannedRun& planned, Recorder& recorder) {
     if (observer_.starting) observer_.starting(state_, planned);
-    trainer::config::RunConfig run = spec_.base;
-    run.layout = planned.text;
-    MeasureOptions options{folder, spec_.time_limit_seconds};
+    MeasureOptions options;
+    options.time_limit_seconds = spec_.time_limit_seconds;
     const auto best = best_seconds_.find(planned.num_ranks);
     if (spec_.stop_when_slower_than_best_by && best != best_seconds_.end()) {
       options.hopeless_step_seconds = best->second * *spec_.stop_when_slower_than_best_by;
     }
-    const Measurement measured = measure(std::move(run), planned.num_ranks, launcher_, options);
-    state_.interrupt_signal = measured.interrupt_signal;
-    if (measured.interrupt_signal != 0) return false;
-    const runs::RunRecord record = record_of(planned, measured, origin_);
-    appender.append(record, prediction_fields(planned));
-    add(swept_of(planned, record, /*is_from_before=*/false));
+    const std::optional<runs::RunRecord> record = recorder.run(spec_.base, planned, options);
+    state_.interrupt_signal = recorder.interrupt_signal();
+    if (!record) return false;
+    add(swept_of(planned, *record, /*is_from_before=*/false));
     if (observer_.finished) observer_.finished(state_);
     return true;
   }

@@ -8,21 +8,11 @@
 #include <vector>
 
 #include "layline/sweep/launcher.h"
-#include "layline/sweep/measure.h"
 #include "layline/sweep/planned_run.h"
+#include "layline/sweep/recorder.h"
 #include "layline/sweep/sweep_spec.h"
 
 namespace layline::sweep {
-
-// A run with what came of it, now or before this call.
-struct SweptRun {
-  PlannedRun planned;
-  runs::RunStatus status = runs::RunStatus::kFail;
-  std::string reason;
-  std::optional<double> step_seconds;  // of ok runs
-  std::optional<double> tokens_per_second;
-  bool is_from_before = false;  // it was in the file
-};
 
 struct SweepState {
   int64_t num_planned = 0;  // repeats count

@@ -213,13 +213,14 @@ double Tuner::confidence() const {
   return none_is_faster;
 }
 
-void Tuner::measured(size_t i, double step_seconds) {
+void Tuner::measured(size_t i, double step_seconds, double noise) {
   is_tried_[i] = true;
+  noise = std::hypot(noise, options_.noise);
   const double error = std::log(step_seconds / candidates_[i].predicted_seconds);
-  const double deviations = (error - time_.mean(i)) / std::hypot(time_.standard_deviation(i), options_.noise);
+  const double deviations = (error - time_.mean(i)) / std::hypot(time_.standard_deviation(i), noise);
   surprise_ += deviations * deviations;
   ++num_measured_;
-  time_.learn_value(i, error, options_.noise);
+  time_.learn_value(i, error, noise);
   memory_.learn_at_most(i, candidates_[i].memory_margin, kMemoryNoise);
   if (best_ && step_seconds >= best_seconds_) return;
   best_ = i;

@@ -49,8 +49,8 @@ class Tuner {
   // confidence that was asked for, or when nothing is left.
   std::optional<size_t> next() const;
 
-  // What came of a candidate.
-  void measured(size_t i, double step_seconds);
+  // What came of a candidate. noise: of this time beside TunerOptions::noise, as a fraction.
+  void measured(size_t i, double step_seconds, double noise = 0);
   void slower_than(size_t i, double step_seconds);  // given up after this
   void ran_out_of_memory(size_t i);
   void failed(size_t i);                                  // says nothing of others

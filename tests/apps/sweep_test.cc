@@ -1,39 +1,27 @@
 // `layline sweep` with a shell script in place of layline-train: what is recorded of runs that work, fail, hang or
 // leave something behind, and what is left after the sweep itself is ended.
-#include <chrono>
+#include <algorithm>
 #include <map>
-#include <sstream>
 #include <string>
-#include <thread>
+#include <vector>
 
 #include "layline/runs/csv.h"
-#include "layline/runs/run_record.h"
-#include "tests/apps/program.h"
+#include "tests/apps/measured_runs.h"
 
 namespace layline::test {
 namespace {
 
 using runs::RunStatus;
 
-// Reads its RUN.json; `step 1 0.5` says that step 1 took half a second.
-const std::string kPrelude = R"(#!/bin/bash
-value() { grep -o "\"$1\": *\"[^\"]*\"" $run | cut -d'"' -f4; }
-step() {
-  [ $RANK = 0 ] && echo "{\"step\": $1, \"step_seconds\": $2, \"peak_memory_bytes\": 1000, \
-\"peak_memory_bytes_by_stage\": [1000]}" >> "$metrics"
-}
-run=$1; layout=$(value layout); metrics=$(value metrics)
-)";
-const std::string kGood = "step 1 0.9; step 2 0.5; step 3 0.5\n";
 const std::string kMb1Hangs = R"(case "$layout" in *mb1) echo up > up.txt; exec sleep 100;; esac; )";
 
-class Sweep : public Program {
+class Sweep : public MeasuredRuns {
  protected:
   void SetUp() override {
-    Program::SetUp();
+    MeasuredRuns::SetUp();
     write_text(path("corpus"), std::string(1000, 'x'));
     write_sweep(R"({"mb": [1, 2]})");
-    write_rank(kGood);
+    write_rank(kGoodRank);
   }
 
   void write_sweep(const std::string& layouts, const std::string& more = "", const std::string& ranks = "1") const {
@@ -42,28 +30,8 @@ class Sweep : public Program {
                                        ranks + ", \"layouts\": " + layouts + more + "}");
   }
 
-  void write_rank(const std::string& script) const {
-    write_text(path("rank"), kPrelude + script + "\n");
-    std::filesystem::permissions(path("rank"), std::filesystem::perms::owner_all);
-  }
-
   Result sweep(const std::string& flags = "", const std::string& prefix = "") const {
     return shell(prefix + kCommand + flags);
-  }
-
-  // Starts a sweep, waits until a run says so in up.txt, and sends it a signal.
-  Result interrupted(const std::string& signal) const {
-    return shell(kCommand +
-                 "> out.txt & pid=$!; for i in $(seq 500); do [ -e up.txt ] && break; sleep 0.01; done; kill -" +
-                 signal + " $pid; wait $pid; code=$?; cat out.txt; exit $code");
-  }
-
-  std::vector<runs::RunRecord> records() const { return runs::read_runs(path("runs.csv")).records; }
-
-  std::map<std::string, runs::RunRecord> by_layout() const {
-    std::map<std::string, runs::RunRecord> found;
-    for (const runs::RunRecord& record : records()) found[runs::note(record, "layout")] = record;
-    return found;
   }
 
   // What came of the only run.
@@ -71,24 +39,6 @@ class Sweep : public Program {
     const auto all = records();
     EXPECT_EQ(all.size(), 1u);
     return all.empty() ? runs::RunRecord{} : all.front();
-  }
-
-  // No process that runs in the test's folder, or comes to run there, is left. They are given a moment.
-  void expect_nobody_left() const {
-    for (int attempt = 0; attempt < 100; ++attempt) {
-      if (num_processes() == 0) return;
-      std::this_thread::sleep_for(std::chrono::milliseconds(20));
-    }
-    ADD_FAILURE() << num_processes() << " processes are left";
-  }
-
-  int num_processes() const {
-    int count = 0;
-    std::error_code ignored;
-    for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
-      count += std::filesystem::read_symlink(entry.path() / "cwd", ignored).string() + "/" == path("") ? 1 : 0;
-    }
-    return count;
   }
 
   const std::string kCommand = "{} sweep sweep.json --output runs.csv --program ./rank ";
@@ -193,7 +143,7 @@ TEST_F(Sweep, EndsARunThatHangs) {
 
 TEST_F(Sweep, EndsWhatARunLeavesBehind) {
   write_sweep(R"(["mb4"])");
-  write_rank("(setsid sleep 100 &) ; setsid bash -c 'sleep 100 & wait' & disown; " + kGood);
+  write_rank("(setsid sleep 100 &) ; setsid bash -c 'sleep 100 & wait' & disown; " + kGoodRank);
   EXPECT_EQ(sweep().code, 0);
   EXPECT_EQ(only_record().status, RunStatus::kOk);
   EXPECT_EQ(num_processes(), 0);
@@ -201,7 +151,7 @@ TEST_F(Sweep, EndsWhatARunLeavesBehind) {
 
 TEST_F(Sweep, LimitsTheMemoryOfRanksBeyondTheirOwnLimit) {
   write_sweep(R"(["mb4"])", R"(, "memory_limit_bytes": 1073741824)");
-  write_rank("ulimit -d > limit.txt; " + kGood);
+  write_rank("ulimit -d > limit.txt; " + kGoodRank);
   EXPECT_EQ(sweep().code, 0);
   EXPECT_EQ(read_text(path("limit.txt")), std::to_string(3 << 20) + "\n");  // KiB
   EXPECT_EQ(only_record().status, RunStatus::kOk);
@@ -209,7 +159,7 @@ TEST_F(Sweep, LimitsTheMemoryOfRanksBeyondTheirOwnLimit) {
 
 TEST_F(Sweep, GivesUpARunThatIsHopelesslySlow) {
   write_sweep(R"(["mb4", "mb1 ckpt=full"])", R"(, "stop_when_slower_than_best_by": 2)");
-  write_rank(R"(case "$layout" in *full) step 1 9; step 2 1.1; exec sleep 100;; esac; )" + kGood);
+  write_rank(R"(case "$layout" in *full) step 1 9; step 2 1.1; exec sleep 100;; esac; )" + kGoodRank);
   const Result result = sweep();
   EXPECT_EQ(result.code, 0) << result.err;
   const runs::RunRecord slow = by_layout()["dp1 tp1 pp1 mb1 ckpt=full"];
@@ -220,24 +170,24 @@ TEST_F(Sweep, GivesUpARunThatIsHopelesslySlow) {
 }
 
 TEST_F(Sweep, LosesNothingWhenInterrupted) {
-  write_rank(kMb1Hangs + kGood);
+  write_rank(kMb1Hangs + kGoodRank);
   for (const auto& [signal, code] : std::map<std::string, int>{{"INT", 130}, {"TERM", 143}}) {
-    const Result result = interrupted(signal);
+    const Result result = interrupted(kCommand, signal);
     EXPECT_EQ(result.code, code) << result.err;
     EXPECT_TRUE(has(result.err, "goes on from here")) << result.err;
     for (const runs::RunRecord& record : records()) EXPECT_EQ(record.status, RunStatus::kOk);
     expect_nobody_left();
     std::filesystem::remove(path("up.txt"));
   }
-  write_rank(kGood);
+  write_rank(kGoodRank);
   EXPECT_EQ(sweep().code, 0);
   EXPECT_EQ(records().size(), 2u);
 }
 
 TEST_F(Sweep, RepeatsOnlyTheRunInFlightAfterAKill) {
   write_sweep(R"({"mb": [1, 2, 4]})");
-  write_rank(R"(echo "$layout" >> ran.txt; )" + kMb1Hangs + kGood);
-  const Result killed = interrupted("KILL");
+  write_rank(R"(echo "$layout" >> ran.txt; )" + kMb1Hangs + kGoodRank);
+  const Result killed = interrupted(kCommand, "KILL");
   EXPECT_EQ(killed.code, 137);
   expect_nobody_left();
   const auto num_ran = [&] {
@@ -246,7 +196,7 @@ TEST_F(Sweep, RepeatsOnlyTheRunInFlightAfterAKill) {
   };
   const auto num_before = num_ran();
   EXPECT_EQ(static_cast<int64_t>(records().size()), num_before - 1);
-  write_rank(R"(echo "$layout" >> ran.txt; )" + kGood);
+  write_rank(R"(echo "$layout" >> ran.txt; )" + kGoodRank);
   EXPECT_EQ(sweep().code, 0);
   EXPECT_EQ(by_layout().size(), 3u);
   EXPECT_EQ(records().size(), 3u);
@@ -275,7 +225,7 @@ TEST_F(Sweep, AFullDiskEndsItAndLosesNoRow) {
 }
 
 TEST_F(Sweep, RefusesAFileThatIsInUse) {
-  write_rank(kMb1Hangs + kGood);
+  write_rank(kMb1Hangs + kGoodRank);
   const Result result = shell(kCommand +
                               "> out.txt & pid=$!; for i in $(seq 500); do [ -e up.txt ] && break; sleep 0.01; "
                               "done; " +
