@@ -1,103 +1,28 @@
-// The planner's bytes against the trainer's own, on random layouts of models from tiny to 70 billion parameters, on up
-// to 4,096 ranks. Usage: dry_run_vs_planner [NUM_LAYOUTS] [SEED]. Prints, by term, how far the planner is off in
-// percent of the stage's peak, and where most.
+// The planner's bytes against the trainer's own, on random layouts of models from tiny to 405 billion parameters, on up
+// to 4,096 ranks. Usage: dry_run_vs_planner [NUM_LAYOUTS] [SEED] [FROM]. Prints, by term, how far the planner is off in
+// percent of the stage's peak, and where most; then the stages that are off by more than 1 %. FROM: layouts before this
+// one are drawn and not run.
+#include <ATen/Parallel.h>
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstdio>
 #include <cstdlib>
-#include <random>
 #include <string>
 #include <vector>
 
-#include "layline/cost/step.h"
-#include "layline/layout/layout_text.h"
-#include "layline/layout/legality.h"
 #include "layline/search/explain.h"
-#include "layline/spec/registry.h"
 #include "layline/trainer/dryrun/dry_run.h"
+#include "tests/trainer/dryrun/random_trial.h"
 
 namespace {
 
 using namespace layline;
 namespace dryrun = trainer::dryrun;
 
-struct Trial {
-  spec::Job job;
-  layout::Layout layout;
-};
-
-class Generator {
- public:
-  explicit Generator(uint64_t seed) : random_(seed) {}
-
-  // A legal one.
-  Trial next() {
-    for (;;) {
-      Trial trial = draw();
-      if (layout::is_legal(trial.layout, trial.job)) return trial;
-    }
-  }
-
- private:
-  template <typename T>
-  T one_of(const std::vector<T>& values) {
-    return values[random_() % values.size()];
-  }
-
-  Trial draw() {
-    Trial trial;
-    layout::Layout& l = trial.layout;
-    spec::Job& job = trial.job;
-    job.model = spec::get_model(one_of<std::string>({"llama-tiny", "llama-3.2-1b", "llama-3.2-3b", "llama-2-7b",
-                                                     "llama-3-8b", "llama-2-13b", "llama-30b", "llama-2-70b"}));
-    job.engine = spec::get_engine("layline");
-    l.dp = one_of<int64_t>({1, 2, 4, 8, 32, 64});
-    l.tp = one_of<int64_t>({1, 1, 2, 4, 8});
-    l.pp = one_of<int64_t>({1, 1, 2, 4, 8});
-    l.mb = one_of<int64_t>({1, 1, 2, 4});
-    l.sp = l.tp > 1 && one_of<int>({0, 1}) == 1;
-    l.zero = one_of<int>({0, 1, 1});
-    l.checkpointing = one_of<layout::Checkpointing>({layout::Checkpointing::kNone, layout::Checkpointing::kNone,
-                                                     layout::Checkpointing::kSelective, layout::Checkpointing::kFull});
-    if (l.checkpointing == layout::Checkpointing::kFull) l.full_layers = one_of<int64_t>({0, 1, 2});
-    if (l.pp > 1) {
-      l.schedule = one_of<spec::ScheduleKind>({spec::ScheduleKind::kOneFOneB, spec::ScheduleKind::kOneFOneB,
-                                               spec::ScheduleKind::kGpipe, spec::ScheduleKind::kZeroBubble,
-                                               spec::ScheduleKind::kInterleaved});
-      if (l.schedule == spec::ScheduleKind::kInterleaved) l.vp = 2;
-    }
-    l.attention =
-        one_of<layout::AttentionKernel>({layout::AttentionKernel::kFlash2, layout::AttentionKernel::kFlash2,
-                                         layout::AttentionKernel::kFlash2, layout::AttentionKernel::kUnfused});
-    l.norm = one_of<layout::NormKernel>({layout::NormKernel::kFused, layout::NormKernel::kFused,
-                                         layout::NormKernel::kFused, layout::NormKernel::kUnfused});
-    job.num_gpus = l.world_size();
-    job.cluster = spec::get_cluster("cpu");
-    job.cluster.gpus_per_node = static_cast<int>(job.num_gpus);
-    job.global_batch = l.dp * l.mb * one_of<int64_t>({1, 2, 8, 16, 32});
-    job.sequence_length = one_of<int64_t>({512, 2048, 4096});
-    job.precision = one_of<spec::Precision>(
-        {spec::Precision::kBf16, spec::Precision::kBf16, spec::Precision::kBf16, spec::Precision::kFp32});
-    return trial;
-  }
-
-  std::mt19937_64 random_;
-};
-
-trainer::loop::TrainingJob training_job(const Trial& trial) {
-  trainer::loop::TrainingJob job;
-  job.model = trial.job.model;
-  job.layout = trial.layout;
-  const memory::EndCosts ends = cost::Pricer(trial.job).end_costs(trial.layout);
-  job.stages = layout::stages_of(trial.layout, job.model.num_layers, ends.embedding_layers, ends.head_layers);
-  job.sequence_length = trial.job.sequence_length;
-  job.global_batch = trial.job.global_batch;
-  job.dtype = trial.job.precision == spec::Precision::kBf16 ? at::kBFloat16 : at::kFloat;
-  job.steps = 2;
-  return job;
-}
+constexpr double kWanted = 1;  // percent
 
 struct Error {
   double percent = 0;  // of the stage's peak
@@ -113,41 +38,72 @@ struct Column {
     if (errors.empty()) return;
     std::ranges::sort(errors, {}, [](const Error& e) { return std::abs(e.percent); });
     const Error& worst = errors.back();
-    fmt::print("{:<16} {:>6} stages   median {:>6.2f} %   90th {:>6.2f} %   worst {:>+8.2f} % at {}\n", name,
+    fmt::print("{:<16} {:>6} stages   median {:>6.3f} %   90th {:>6.3f} %   worst {:>+8.3f} % at {}\n", name,
                errors.size(), std::abs(errors[errors.size() / 2].percent),
                std::abs(errors[errors.size() * 9 / 10].percent), worst.percent, worst.where);
   }
 };
 
-std::string where(const Trial& trial, int64_t stage) {
-  return fmt::format("{} S{} GB{} {} {} | stage {}", trial.job.model.name, trial.job.sequence_length,
-                     trial.job.global_batch, trial.job.precision == spec::Precision::kBf16 ? "bf16" : "fp32",
-                     layout::to_text(trial.layout, layout::text_defaults(trial.job.engine)), stage);
-}
+class Comparison {
+ public:
+  Comparison() {
+    for (size_t name = 0; name < dryrun::kNumNames; ++name) terms_[name].name = dryrun::name_of(name);
+    total_.name = "total";
+  }
+
+  void add(const dryrun::Trial& trial, int number) {
+    const dryrun::DryRun dry = dryrun::dry_run(dryrun::training_job(trial));
+    const search::Explanation planned = search::explain(trial.job, trial.layout);
+    for (const dryrun::StageBytes& stage : dry.stages) {
+      const auto& memory = planned.stages[static_cast<size_t>(stage.stage)].memory;
+      add(stage, memory,
+          fmt::format("{}: {} | stage {} {}", number, dryrun::to_text(trial), stage.stage,
+                      dryrun::describe(stage.peak_moment, trial.layout.vp)));
+    }
+  }
+
+  void print() {
+    for (Column& column : terms_) column.print();
+    total_.print();
+    const auto num_off =
+        std::ranges::count_if(total_.errors, [](const Error& e) { return std::abs(e.percent) > kWanted; });
+    const auto num = static_cast<double>(total_.errors.size());
+    fmt::print("within {} %: {} of {} stages ({:.3f} %)\n", kWanted,
+               total_.errors.size() - static_cast<size_t>(num_off), total_.errors.size(),
+               100 * (1 - static_cast<double>(num_off) / num));
+    constexpr ptrdiff_t kMostShown = 40;
+    for (auto e = total_.errors.rbegin(); e != total_.errors.rbegin() + std::min(num_off, kMostShown); ++e) {
+      fmt::print("{:>+8.3f} % {}\n", e->percent, e->where);
+    }
+  }
+
+ private:
+  void add(const dryrun::StageBytes& stage, const memory::StageMemory& memory, const std::string& where) {
+    const double peak = static_cast<double>(stage.peak_bytes);
+    for (size_t name = 0; name < dryrun::kNumNames; ++name) {
+      const double found = static_cast<double>(stage.bytes[name]);
+      if (memory.bytes[name] == 0 && found == 0) continue;
+      terms_[name].errors.push_back({100 * (memory.bytes[name] - found) / peak, where});
+    }
+    total_.errors.push_back({100 * (memory.total() / peak - 1), where});
+  }
+
+  std::array<Column, dryrun::kNumNames> terms_;
+  Column total_;
+};
 
 }  // namespace
 
 int main(int argc, char** argv) {
   const int num_layouts = argc > 1 ? std::atoi(argv[1]) : 100;
-  Generator generator(argc > 2 ? std::strtoull(argv[2], nullptr, 10) : 1);
-  std::array<Column, dryrun::kNumNames + 1> columns;
-  for (size_t name = 0; name < dryrun::kNumNames; ++name) columns[name].name = dryrun::name_of(name);
-  columns.back().name = "total";
-  for (int i = 0; i < num_layouts; ++i) {
-    const Trial trial = generator.next();
-    const dryrun::DryRun dry = dryrun::dry_run(training_job(trial));
-    const search::Explanation planned = search::explain(trial.job, trial.layout);
-    for (const dryrun::StageBytes& stage : dry.stages) {
-      const memory::StageMemory& memory = planned.stages[static_cast<size_t>(stage.stage)].memory;
-      const double peak = static_cast<double>(stage.peak_bytes);
-      for (size_t name = 0; name < dryrun::kNumNames; ++name) {
-        const double planned_bytes = memory.bytes[name];
-        const double found = static_cast<double>(stage.bytes[name]);
-        if (planned_bytes == 0 && found == 0) continue;
-        columns[name].errors.push_back({100 * (planned_bytes - found) / peak, where(trial, stage.stage)});
-      }
-      columns.back().errors.push_back({100 * (memory.total() / peak - 1), where(trial, stage.stage)});
-    }
+  const uint64_t seed = argc > 2 ? std::strtoull(argv[2], nullptr, 10) : 1;
+  const int from = argc > 3 ? std::atoi(argv[3]) : 0;
+  at::set_num_threads(1);  // a rank is one core
+  dryrun::TrialGenerator generator(seed);
+  Comparison comparison;
+  for (int i = 0; i < from + num_layouts; ++i) {
+    const dryrun::Trial trial = generator.next();
+    if (i >= from) comparison.add(trial, i);
   }
-  for (Column& column : columns) column.print();
+  comparison.print();
 }

@@ -13,12 +13,12 @@ double round_up(double value, double multiple) { return std::ceil(value / multip
 
 }  // namespace
 
-void Buckets::add(const Buckets& other) {
-  elements += other.elements;
+void Buckets::add(const Buckets& other, double count) {
+  elements += count * other.elements;
   largest = std::max(largest, other.largest);
-  norm_elements += other.norm_elements;
-  key_elements += other.key_elements;
-  table_elements += other.table_elements;
+  norm_elements += count * other.norm_elements;
+  key_elements += count * other.key_elements;
+  table_elements += count * other.table_elements;
 }
 
 Buckets buckets_of(const spec::Job& job, const layout::Layout& layout, const ChunkParts& chunk) {

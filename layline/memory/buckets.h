@@ -14,6 +14,7 @@ struct ChunkParts {
   double num_layers = 0;
   bool has_embedding = false;
   bool has_head = false;
+  bool operator==(const ChunkParts&) const = default;
 };
 
 struct Buckets {
@@ -23,7 +24,7 @@ struct Buckets {
   double key_elements = 0;    // keys and values in the bucket that is summed over replicas of their heads, 0: none
   double table_elements = 0;  // of a tied table that another stage holds too, 0: none
 
-  void add(const Buckets& other);
+  void add(const Buckets& other, double count);
 };
 
 // Of a chunk. Parameters of a product start at multiples of bucket_alignment_bytes, and buckets are a multiple of dp

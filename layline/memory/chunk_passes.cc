@@ -18,18 +18,18 @@ constexpr double kTargetBytes = 1 + kTokenBytes + 1 + kTokenBytes + 4 + 3;
 
 class Chunk {
  public:
-  Chunk(const spec::Job& job, const layout::Layout& layout, const LayerActivations& layer, const ChunkPosition& chunk)
+  Chunk(const spec::Job& job, const layout::Layout& layout, const LayerActivations& layer, const ChunkParts& chunk)
       : job_(job), layout_(layout), passes_(layer.passes), s_(layer.passes.sizes), norm_(layer.final_norm) {
-    num_layers_ = chunk.parts.num_layers;
-    has_embedding_ = chunk.parts.has_embedding;
-    has_head_ = chunk.parts.has_head;
+    num_layers_ = chunk.num_layers;
+    has_embedding_ = chunk.has_embedding;
+    has_head_ = chunk.has_head;
     if (layout.checkpointing == layout::Checkpointing::kFull) {
       num_recomputed_ =
           layout.full_layers == 0 ? num_layers_ : std::min(num_layers_, static_cast<double>(layout.full_layers));
     }
     rows_ = has_embedding_ ? s_.tokens * kTokenBytes : 0;
     // The graph's leaf.
-    input_ = chunk.is_first || num_recomputed_ > 0 || passes_.plain.keeps_input ? 0 : s_.hidden;
+    input_ = has_embedding_ || num_recomputed_ > 0 || passes_.plain.keeps_input ? 0 : s_.hidden;
     gradient_of_input_ = s_.gathered > 0 ? s_.hidden : s_.whole;
   }
 
@@ -73,6 +73,8 @@ class Chunk {
     tape.take(rows * s_.columns * s_.element);
     tape.touch(rows * 4 * (layout_.tp > 1 ? 5 : 2));
     tape.touch(s_.is_narrow ? s_.columns * s_.hidden_units * s_.element : 0);
+    tape.free(rows * s_.columns * s_.element);
+    if (s_.gathered > 0) tape.touch(s_.hidden);
     const double normed = norm_.kept + s_.hidden;
     return {below(num_layers_) + norm_.kept, normed - norm_.kept, tape.peak()};
   }
@@ -127,7 +129,7 @@ class Chunk {
 }  // namespace
 
 ChunkPasses chunk_passes(const spec::Job& job, const layout::Layout& layout, const LayerActivations& layer,
-                         const ChunkPosition& chunk, bool defers) {
+                         const ChunkParts& chunk, bool defers) {
   return Chunk(job, layout, layer, chunk).passes(defers);
 }
 

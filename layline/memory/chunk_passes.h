@@ -2,8 +2,6 @@
 // docs/model.md).
 #pragma once
 
-#include <array>
-
 #include "layline/layout/layout.h"
 #include "layline/memory/buckets.h"
 #include "layline/memory/layer_passes.h"
@@ -29,13 +27,8 @@ struct ChunkPasses {
   Moment forward, backward, weights;
 };
 
-struct ChunkPosition {
-  ChunkParts parts;
-  bool is_first = false, is_last = false;  // of the virtual stages
-};
-
 // defers: weight gradients are put off (zero bubble).
 ChunkPasses chunk_passes(const spec::Job& job, const layout::Layout& layout, const LayerActivations& layer,
-                         const ChunkPosition& chunk, bool defers);
+                         const ChunkParts& chunk, bool defers);
 
 }  // namespace layline::memory

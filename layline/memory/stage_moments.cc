@@ -12,9 +12,9 @@ namespace {
 class List {
  public:
   explicit List(const StageOnList& stage)
-      : stage_(stage), vp_(static_cast<int64_t>(stage.chunks.size())), total_(stage.micro_batches * vp_) {
+      : stage_(stage), total_(stage.micro_batches * stage.vp), period_(stage.pp * stage.vp) {
     const int64_t ahead = stage.pp - stage.rank - 1;
-    warm_up_ = std::min(total_, vp_ == 1 ? ahead : 2 * ahead + (vp_ - 1) * stage.pp);
+    warm_up_ = std::min(total_, stage.vp == 1 ? ahead : 2 * ahead + (stage.vp - 1) * stage.pp);
     if (stage.schedule == spec::ScheduleKind::kGpipe) warm_up_ = total_;
   }
 
@@ -26,31 +26,32 @@ class List {
       }
       return most_;
     }
-    if (vp_ == 1) {
-      for (const int64_t k : {int64_t{0}, int64_t{1}, total_ - warm_up_ - 1}) add(k);
-      return most_;
-    }
-    // Numbers in flight of each chunk change their course where one group of micro-batches ends.
-    for (int64_t turn = 0; turn <= vp_; ++turn) {
-      for (int64_t beside = -1; beside <= 1; ++beside) {
-        add(turn * stage_.pp + beside);
-        add(turn * stage_.pp - (warm_up_ + 1) % stage_.pp + beside);
-      }
-    }
-    add(total_ - 1);
+    add_forward(std::min(warm_up_, total_ - 1));
+    add_forward(warm_up_ + 1);
+    add_backward(0);
+    add_backward(1);
+    if (stage_.vp > 1) add_turns();
     return most_;
   }
 
  private:
-  // The k-th backward, and the forward before it.
-  void add(int64_t k) {
-    if (k < 0 || k >= total_) return;
-    if (warm_up_ + k < total_) add_forward(warm_up_ + k);
-    if (k == 0 && warm_up_ > 0) add_forward(warm_up_ - 1);
-    add_backward(k);
+  // Numbers in flight change their course where the list comes to another run of chunks, forward or backward.
+  void add_turns() {
+    for (const ChunkRun& run : stage_.runs) {
+      const int64_t start = run.first * stage_.pp;
+      const int64_t forward = start + (std::max<int64_t>(0, warm_up_ - start) + period_ - 1) / period_ * period_;
+      add_forward(forward - 1);
+      add_forward(forward);
+      add_backward(forward - warm_up_ - 1);
+      const int64_t backward = (stage_.vp - run.first - run.num_chunks) * stage_.pp;
+      add_backward(backward - 1);
+      add_backward(backward);
+      add_forward(backward + warm_up_);
+    }
   }
 
   void add_forward(int64_t k) {
+    if (k < 0 || k >= total_) return;
     const int64_t num_backwards = std::max<int64_t>(0, k - warm_up_);
     const int64_t chunk = chunk_of(k);
     StageMoment moment = in_flight(k, num_backwards);
@@ -64,11 +65,12 @@ class List {
   }
 
   void add_backward(int64_t k) {
+    if (k < 0 || k >= total_) return;
     const int64_t num_forwards = std::min(total_, warm_up_ + k + 1);
     StageMoment moment = in_flight(num_forwards, k);
     add_own_backward(moment, k);
     moment.pipeline += num_forwards < total_ ? input_of(num_forwards) : k + 1 < total_ ? gradient_of(k + 1) : 0;
-    moment.pipeline += (vp_ == 1 && num_forwards - 1 == k ? 0 : sent_forward()) + (k > 0 ? sent_backward() : 0);
+    moment.pipeline += (stage_.vp == 1 && num_forwards - 1 == k ? 0 : sent_forward()) + (k > 0 ? sent_backward() : 0);
     keep_larger(moment);
   }
 
@@ -112,20 +114,36 @@ class List {
     keep_larger(weights);
   }
 
-  const ChunkPasses& passes(int64_t chunk) const { return stage_.chunks[static_cast<size_t>(chunk)]; }
-  int64_t chunk_of(int64_t k) const { return vp_ == 1 ? 0 : k % (stage_.pp * vp_) / stage_.pp; }
-  int64_t back_chunk_of(int64_t k) const { return vp_ - 1 - chunk_of(k); }
-  // Of the first k computations, those of the chunk that is `turn`-th in each group.
-  int64_t count(int64_t k, int64_t turn) const {
-    if (vp_ == 1) return k;
-    const int64_t group = stage_.pp * vp_;
-    return k / group * stage_.pp + std::clamp<int64_t>(k % group - turn * stage_.pp, 0, stage_.pp);
+  const ChunkPasses& passes(int64_t chunk) const {
+    const ChunkRun* run = stage_.runs.data();
+    while (chunk >= run->first + run->num_chunks) ++run;
+    return run->passes;
+  }
+  int64_t chunk_of(int64_t k) const { return stage_.vp == 1 ? 0 : k % period_ / stage_.pp; }
+  int64_t back_chunk_of(int64_t k) const { return stage_.vp - 1 - chunk_of(k); }
+  // The first k computations, forward or backward: whole rounds of all chunks, and the begin of one.
+  struct Progress {
+    int64_t rounds = 0, rest = 0;
+  };
+  Progress progress(int64_t k) const {
+    if (stage_.vp == 1) return {0, k};
+    const int64_t rounds = k / period_;
+    return {rounds, k - rounds * period_};
+  }
+  // Of them, those of the chunks that come first in each round.
+  int64_t count(const Progress& done, int64_t num_chunks) const {
+    if (stage_.vp == 1) return num_chunks * done.rest;
+    const int64_t each = num_chunks * stage_.pp;
+    return done.rounds * each + std::min(done.rest, each);
   }
   StageMoment in_flight(int64_t num_forwards, int64_t num_backwards) const {
+    const Progress forward = progress(num_forwards), backward = progress(num_backwards);
     StageMoment moment;
-    for (int64_t chunk = 0; chunk < vp_; ++chunk) {
-      const int64_t number = count(num_forwards, chunk) - count(num_backwards, vp_ - 1 - chunk);
-      moment.activations += static_cast<double>(number) * passes(chunk).kept;
+    for (const ChunkRun& run : stage_.runs) {
+      const int64_t end = run.first + run.num_chunks;
+      const int64_t number = count(forward, end) - count(forward, run.first) - count(backward, stage_.vp - run.first) +
+                             count(backward, stage_.vp - end);
+      moment.activations += static_cast<double>(number) * run.passes.kept;
     }
     return moment;
   }
@@ -134,17 +152,17 @@ class List {
   bool is_last_rank() const { return stage_.rank == stage_.pp - 1; }
   double input_of(int64_t k) const { return is_first_rank() && chunk_of(k) == 0 ? 0 : stage_.message_bytes; }
   double gradient_of(int64_t k) const {
-    return is_last_rank() && back_chunk_of(k) == vp_ - 1 ? 0 : stage_.message_bytes;
+    return is_last_rank() && back_chunk_of(k) == stage_.vp - 1 ? 0 : stage_.message_bytes;
   }
-  double sent_forward() const { return is_last_rank() && vp_ == 1 ? 0 : stage_.message_bytes; }
-  double sent_backward() const { return is_first_rank() && vp_ == 1 ? 0 : stage_.message_bytes; }
+  double sent_forward() const { return is_last_rank() && stage_.vp == 1 ? 0 : stage_.message_bytes; }
+  double sent_backward() const { return is_first_rank() && stage_.vp == 1 ? 0 : stage_.message_bytes; }
 
   void keep_larger(const StageMoment& moment) {
     if (moment.total() > most_.total()) most_ = moment;
   }
 
   const StageOnList& stage_;
-  int64_t vp_, total_, warm_up_ = 0;
+  int64_t total_, period_, warm_up_ = 0;
   StageMoment most_;
 };
 

@@ -18,13 +18,21 @@ struct StageMoment {
   double total() const { return activations + transient + logits + pipeline; }
 };
 
+// Neighbouring chunks of a rank that are alike.
+struct ChunkRun {
+  int64_t first = 0;
+  int64_t num_chunks = 1;
+  ChunkPasses passes;
+};
+
 struct StageOnList {
   spec::ScheduleKind schedule;
   int64_t pp = 1;
   int64_t rank = 0;
   int64_t micro_batches = 1;
   double message_bytes = 0;
-  std::span<const ChunkPasses> chunks;
+  int64_t vp = 1;
+  std::span<const ChunkRun> runs;  // all chunks, in order
 };
 
 StageMoment peak_of_list(const StageOnList& stage);

@@ -14,24 +14,83 @@ namespace layline::memory {
 
 namespace {
 
-// Layers of a rank's chunk, dealt as stage_groups.cc deals them.
-int64_t dealt_layers(const layout::Layout& layout, int64_t num_layers, int64_t rank, int64_t chunk) {
-  const bool is_uniform = layout.split == layout::SplitKind::kUniform && layout.num_virtual_stages() > 1;
-  const int64_t units = num_layers + (is_uniform ? layout::kUniformEndUnits : 0);
-  const int64_t stages = layout.num_virtual_stages(), stage = chunk * layout.pp + rank;
-  int64_t layers = units / stages + (stage < units % stages ? 1 : 0);
-  if (!is_uniform) return layers;
-  if (stage == 0) layers -= layout::kUniformEndUnits - layout::kUniformHeadUnits;
-  if (stage == stages - 1) layers -= layout::kUniformHeadUnits;
-  return layers;
-}
+// Layers of a rank's chunks, dealt as stage_groups.cc deals them, or as listed.
+class ChunkLayers {
+ public:
+  ChunkLayers(const layout::Layout& layout, int64_t num_layers, const StageGroup& group)
+      : layout_(layout), group_(group) {
+    const int64_t stages = layout.num_virtual_stages();
+    is_uniform_ = layout.split == layout::SplitKind::kUniform && stages > 1;
+    const int64_t units = num_layers + (is_uniform_ ? layout::kUniformEndUnits : 0);
+    base_ = units / stages;
+    num_larger_ = units - base_ * stages;
+  }
+
+  ChunkParts parts(int64_t chunk) const {
+    ChunkParts result;
+    result.has_embedding = group_.has_embedding && chunk == 0;
+    result.has_head = group_.has_head && chunk == layout_.vp - 1;
+    result.num_layers = static_cast<double>(layers(chunk));
+    if (layout_.vp > 1 && is_uniform_) {
+      if (result.has_embedding) result.num_layers -= layout::kUniformEmbeddingUnits;
+      if (result.has_head) result.num_layers -= layout::kUniformHeadUnits;
+    }
+    return result;
+  }
+
+ private:
+  int64_t layers(int64_t chunk) const {
+    if (layout_.vp == 1) return group_.num_layers;
+    if (!group_.chunk_layers.empty()) return group_.chunk_layers[static_cast<size_t>(chunk)];
+    return base_ + (chunk * layout_.pp + group_.first_rank < num_larger_ ? 1 : 0);
+  }
+
+  const layout::Layout& layout_;
+  const StageGroup& group_;
+  bool is_uniform_ = false;
+  int64_t base_ = 0, num_larger_ = 0;
+};
+
+// Of a rank, in order; without an allocation where they are few.
+class ChunkRuns {
+ public:
+  void append(const ChunkRun& run) {
+    if (size_ == few_.size() && many_.empty()) many_.assign(few_.begin(), few_.end());
+    if (many_.empty()) {
+      few_[size_++] = run;
+    } else {
+      many_.push_back(run);
+    }
+  }
+  std::span<const ChunkRun> all() const {
+    return many_.empty() ? std::span<const ChunkRun>(few_.data(), size_) : std::span<const ChunkRun>(many_);
+  }
+
+ private:
+  std::array<ChunkRun, 4> few_;
+  size_t size_ = 0;
+  std::vector<ChunkRun> many_;
+};
 
 class StageOfOperators {
  public:
   StageOfOperators(const spec::Job& job, const layout::Layout& layout, const StageGroup& group,
                    const LayerActivations& layer, int64_t micro_batches)
       : job_(job), layout_(layout), group_(group), layer_(layer), micro_batches_(micro_batches) {
-    for (int64_t chunk = 0; chunk < layout.vp; ++chunk) buckets_.add(buckets_of(job, layout, position(chunk).parts));
+    const ChunkLayers layers(layout, job.model.num_layers, group);
+    ChunkRun run{0, 1, {}};
+    ChunkParts parts = layers.parts(0);
+    for (int64_t chunk = 1; chunk < layout.vp; ++chunk) {
+      const ChunkParts next = layers.parts(chunk);
+      if (next == parts) {
+        ++run.num_chunks;
+        continue;
+      }
+      append(run, parts);
+      run = {chunk, 1, {}};
+      parts = next;
+    }
+    append(run, parts);
   }
 
   StageMemory peak() const {
@@ -47,33 +106,17 @@ class StageOfOperators {
   }
 
  private:
-  ChunkPosition position(int64_t chunk) const {
-    ChunkPosition result;
-    result.is_first = group_.has_embedding && chunk == 0;
-    result.is_last = group_.has_head && chunk == layout_.vp - 1;
-    result.parts.has_embedding = result.is_first;
-    result.parts.has_head = result.is_last;
-    int64_t layers = group_.num_layers;
-    if (layout_.vp > 1) {
-      layers = group_.chunk_layers.empty() ? dealt_layers(layout_, job_.model.num_layers, group_.first_rank, chunk)
-                                           : group_.chunk_layers[static_cast<size_t>(chunk)];
-    }
-    result.parts.num_layers = static_cast<double>(layers);
-    return result;
+  void append(ChunkRun& run, const ChunkParts& parts) {
+    buckets_.add(buckets_of(job_, layout_, parts), static_cast<double>(run.num_chunks));
+    const bool defers = layout_.schedule == spec::ScheduleKind::kZeroBubble;
+    run.passes = chunk_passes(job_, layout_, layer_, parts, defers);
+    runs_.append(run);
   }
 
   StageMoment passes() const {
-    constexpr int64_t kFew = 8;
-    std::array<ChunkPasses, kFew> few;
-    std::vector<ChunkPasses> many(layout_.vp > kFew ? static_cast<size_t>(layout_.vp) : 0);
-    const std::span<ChunkPasses> chunks =
-        layout_.vp > kFew ? std::span<ChunkPasses>(many) : std::span(few).first(static_cast<size_t>(layout_.vp));
-    const bool defers = layout_.schedule == spec::ScheduleKind::kZeroBubble;
-    for (int64_t chunk = 0; chunk < layout_.vp; ++chunk) {
-      chunks[static_cast<size_t>(chunk)] = chunk_passes(job_, layout_, layer_, position(chunk), defers);
-    }
     const double message = layout_.pp > 1 ? layer_.passes.sizes.hidden : 0;
-    return peak_of_list({layout_.schedule, layout_.pp, group_.first_rank, micro_batches_, message, chunks});
+    return peak_of_list(
+        {layout_.schedule, layout_.pp, group_.first_rank, micro_batches_, message, layout_.vp, runs_.all()});
   }
 
   double dp() const { return static_cast<double>(layout_.dp); }
@@ -135,6 +178,7 @@ class StageOfOperators {
   const LayerActivations& layer_;
   int64_t micro_batches_;
   Buckets buckets_;
+  ChunkRuns runs_;
 };
 
 }  // namespace

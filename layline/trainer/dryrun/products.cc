@@ -41,8 +41,8 @@ Product product_of(const at::Tensor& a, const at::Tensor& b) {
 at::Tensor operand(const Product& product, int64_t rows, int64_t columns, bool is_transposed) {
   const at::TensorOptions options(at::kBFloat16);
   const int64_t batch = product.sizes[0];
-  at::Tensor x = is_transposed ? at::zeros({batch, columns, rows}, options).transpose(1, 2)
-                               : at::zeros({batch, rows, columns}, options);
+  at::Tensor x = is_transposed ? at::empty({batch, columns, rows}, options).transpose(1, 2)
+                               : at::empty({batch, rows, columns}, options);
   return product.is_batched ? x : x.select(0, 0);
 }
 
