@@ -16,14 +16,14 @@ space := $() $()
 .PHONY: setup-build setup-torch setup-huggingface setup-demo setup-lint setup-fuzz
 .DEFAULT_GOAL := all
 
-all: build/build.ninja ## build/layline and build/layline-train, optimized
+all: build/build.ninja build/demo/king-james.txt ## build/layline and build/layline-train, and the examples' text
 	@$(call BUILD,build) --target programs
 
 planner: build-planner/build.ninja ## build/layline alone: everything but training, without libtorch
 	@$(call BUILD,build-planner) --target layline
 	@install -D build-planner/layline build/layline
 
-demo: all build/demo/king-james.txt ## plan, explain and validate the paper's 13B job on 64 A100; train a small model here
+demo: all ## plan, explain and validate the paper's 13B job on 64 A100; train a small model here
 	build/layline plan $(DEMO_JOB)
 	build/layline explain $(DEMO_JOB) --layout "dp64 tp1 pp1 mb1"
 	build/layline validate data/published/hagemann2024_a100.csv --leave-out sweep
