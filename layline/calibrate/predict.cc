@@ -44,6 +44,7 @@ Prediction predict(cost::Pricer& pricer, const layout::Layout& layout, MemoryKin
   const std::vector<cost::StagePrice> stages = pricer.stages(layout);
   Prediction prediction;
   prediction.step_seconds = price.step_seconds;
+  prediction.seconds = price.seconds;
   prediction.relative_error_bar = relative_error_bar;
   prediction.first_stage_bytes = memory_of(stages, MemoryRank::kFirst, kind);
   prediction.last_stage_bytes = memory_of(stages, MemoryRank::kLast, kind);

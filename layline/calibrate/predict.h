@@ -1,6 +1,7 @@
 // What the planner says of one run record.
 #pragma once
 
+#include <array>
 #include <memory>
 #include <string>
 #include <vector>
@@ -20,6 +21,7 @@ MemoryKind memory_kind_of(const runs::RunRecord& record);  // allocated where th
 
 struct Prediction {
   double step_seconds = 0;
+  std::array<double, cost::kNumKinds> seconds{};  // by cost::Kind; add up to step_seconds
   double relative_error_bar = 0;
   double first_stage_bytes = 0, last_stage_bytes = 0, max_bytes = 0;  // as the record's memory_kind says
   Verdict verdict = Verdict::kIllegal;

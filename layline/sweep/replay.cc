@@ -44,7 +44,8 @@ std::vector<Recorded> recorded_layouts(const std::vector<const ForecastRun*>& ru
     if (is_new) {
       Recorded& recorded = layouts.emplace_back();
       recorded.layout = text;
-      recorded.candidate = {setting_of(*run->job, run->layout), run->prediction.step_seconds, memory_margin(*run)};
+      recorded.candidate = {setting_of(*run->job, run->layout, run->prediction.seconds), run->prediction.step_seconds,
+                            memory_margin(*run)};
       recorded.num_gpus = static_cast<double>(run->job->num_gpus);
       recorded.status = run->record->status.value_or(runs::RunStatus::kFail);
     }
@@ -63,7 +64,7 @@ std::vector<KnownRun> known_runs(const Forecast& forecast) {
   std::map<std::string, size_t> groups;
   for (const ForecastRun& run : forecast.known) {
     KnownRun& entry = known.emplace_back();
-    entry.setting = setting_of(*run.job, run.layout);
+    entry.setting = setting_of(*run.job, run.layout, run.prediction.seconds);
     entry.group = groups.emplace(runs::sweep_name(*run.record), groups.size()).first->second;
     entry.memory_margin = memory_margin(run);
     const bool ok = run.record->status == runs::RunStatus::kOk;

@@ -35,7 +35,8 @@ double noise_of(const runs::RunRecord& record) {
 Tuner tuner_of(const std::vector<PlannedRun>& runs, const TuneRequest& request) {
   std::vector<Candidate> candidates;
   for (const PlannedRun& run : runs) {
-    candidates.push_back({setting_of(*run.job, run.layout), run.prediction.step_seconds, memory_margin(run)});
+    candidates.push_back(
+        {setting_of(*run.job, run.layout, run.prediction.seconds), run.prediction.step_seconds, memory_margin(run)});
   }
   TunerOptions options;
   options.relative_error_bar = runs.front().job->calibration.relative_error_bar;

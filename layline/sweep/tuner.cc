@@ -4,13 +4,13 @@
 #include <cmath>
 #include <cstdint>
 #include <map>
+#include <numbers>
 #include <utility>
 
 namespace layline::sweep {
 namespace {
 
 constexpr double kBarInDeviations = 1.7;  // 91 % of a normal distribution
-constexpr double kSharedVariance = 0.2;   // of the error's variance: the same for all runs of a sweep
 constexpr double kMemoryNoise = 0.01;     // where memory ends, as a fraction of it
 constexpr double kFarFromFull = 3;        // in deviations: verdicts beyond say nothing
 constexpr size_t kMaxKnown = 500;
@@ -30,22 +30,29 @@ std::vector<const KnownRun*> most_alike(const std::vector<Candidate>& candidates
   return runs;
 }
 
-// Of the candidates and then of the known runs, before anything is learned. Candidates share one group.
-Belief prior(const std::vector<Candidate>& candidates, const std::vector<const KnownRun*>& known, double sigma,
-             double shared) {
+// Of the candidates and then of the known runs, before anything is learned. `covariance` is that of two settings, of
+// one sweep or not; candidates are of one sweep.
+template <typename Covariance>
+Belief prior(const std::vector<Candidate>& candidates, const std::vector<const KnownRun*>& known,
+             const Covariance& covariance) {
   const size_t n = candidates.size() + known.size();
   const auto setting = [&](size_t i) -> const Setting& {
     return i < candidates.size() ? candidates[i].setting : known[i - candidates.size()]->setting;
   };
   const auto group = [&](size_t i) { return i < candidates.size() ? 0 : 1 + known[i - candidates.size()]->group; };
-  std::vector<double> covariance(n * n);
+  std::vector<double> values(n * n);
   for (size_t i = 0; i < n; ++i) {
     for (size_t j = 0; j <= i; ++j) {
-      const double alike = (1 - shared) * similarity(setting(i), setting(j)) + (group(i) == group(j) ? shared : 0);
-      covariance[i * n + j] = covariance[j * n + i] = sigma * sigma * alike;
+      values[i * n + j] = values[j * n + i] = covariance(setting(i), setting(j), group(i) == group(j));
     }
   }
-  return {std::vector<double>(n, 0.0), std::move(covariance)};
+  return {std::vector<double>(n, 0.0), std::move(values)};
+}
+
+auto errors_of_scale(double scale) {
+  return [scale](const Setting& a, const Setting& b, bool is_same_sweep) {
+    return error_covariance(a, b, is_same_sweep, scale);
+  };
 }
 
 // Predictions err much more often by a lot than a normal distribution has it: Student's t with 4 degrees of freedom.
@@ -87,11 +94,12 @@ double error_scale(const std::vector<const KnownRun*>& timed, const TunerOptions
   constexpr double kTrial = 0.03;
   constexpr size_t kMaxGroups = 8;
   std::vector<size_t> groups = largest_groups(timed);
-  if (groups.size() < 2) return options.relative_error_bar / kBarInDeviations;
+  // Parts that all err alike and what is alike only in similar settings are both of this scale.
+  if (groups.size() < 2) return options.relative_error_bar / kBarInDeviations / std::numbers::sqrt2;
   groups.resize(std::min(groups.size(), kMaxGroups));
   std::vector<double> deviations;
   for (const size_t group : groups) {
-    Belief belief = prior({}, timed, kTrial, kSharedVariance);
+    Belief belief = prior({}, timed, errors_of_scale(kTrial));
     for (size_t i = 0; i < timed.size(); ++i) {
       if (timed[i]->group != group) belief.learn_value(i, *timed[i]->log_time_error, options.noise);
     }
@@ -111,7 +119,7 @@ Belief time_belief(const std::vector<Candidate>& candidates, const std::vector<K
     if (run.log_time_error) timed.push_back(&run);
   }
   timed = most_alike(candidates, std::move(timed));
-  Belief belief = prior(candidates, timed, error_scale(timed, options), kSharedVariance);
+  Belief belief = prior(candidates, timed, errors_of_scale(error_scale(timed, options)));
   for (size_t i = 0; i < timed.size(); ++i) {
     belief.learn_value(candidates.size() + i, *timed[i]->log_time_error, options.noise);
   }
@@ -126,7 +134,9 @@ Belief memory_belief(const std::vector<Candidate>& candidates, const std::vector
     if (run.is_out_of_memory && !is_far) judged.push_back(&run);
   }
   judged = most_alike(candidates, std::move(judged));
-  Belief belief = prior(candidates, judged, options.memory_relative_sigma, 0);
+  const double variance = options.memory_relative_sigma * options.memory_relative_sigma;
+  Belief belief =
+      prior(candidates, judged, [&](const Setting& a, const Setting& b, bool) { return variance * similarity(a, b); });
   for (size_t i = 0; i < judged.size(); ++i) {
     const size_t at = candidates.size() + i;
     if (*judged[i]->is_out_of_memory) {
