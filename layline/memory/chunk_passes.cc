@@ -75,8 +75,7 @@ class Chunk {
     tape.touch(s_.is_narrow ? s_.columns * s_.hidden_units * s_.element : 0);
     tape.free(rows * s_.columns * s_.element);
     if (s_.gathered > 0) tape.touch(s_.hidden);
-    const double normed = norm_.kept + s_.hidden;
-    return {below(num_layers_) + norm_.kept, normed - norm_.kept, tape.peak()};
+    return {below(num_layers_) + norm_.kept, s_.hidden + norm_.beside, tape.peak()};
   }
 
   Moment backward(bool defers) const {
@@ -88,25 +87,25 @@ class Chunk {
       keep_larger(most, backward_of(num_layers_ - 1, passes_.plain, is_held, defers));
       if (defers && num_layers_ > num_recomputed_ + 1) {
         Moment lowest = backward_of(num_recomputed_, passes_.plain, false, defers);
-        lowest.transient += (num_layers_ - num_recomputed_ - 1) * later + held(is_held);
+        lowest.transient += (num_layers_ - num_recomputed_ - 1) * later + held(is_held, defers);
         keep_larger(most, lowest);
       }
     }
     if (num_recomputed_ > 0) {
       Moment top = backward_of(num_recomputed_ - 1, passes_.recomputed, true, defers);
       const double above = num_layers_ - num_recomputed_;
-      top.transient += above * later + (above > 0 ? held(is_held) : 0);
+      top.transient += above * later + (above > 0 ? held(is_held, defers) : 0);
       keep_larger(most, top);
       if (defers && num_recomputed_ > 1) {
         Moment lowest = backward_of(0, passes_.recomputed, true, defers);
-        lowest.transient += (num_layers_ - 1) * later + held(is_held);
+        lowest.transient += (num_layers_ - 1) * later + held(is_held, defers);
         keep_larger(most, lowest);
       }
     }
     return most;
   }
-  // Where weight gradients wait, they hold the message too, unless it was gathered.
-  double held(bool is_held) const { return is_held ? s_.hidden : 0; }
+  // The message, beside the layers above, of which the top one's weight gradient may hold it already.
+  double held(bool is_held, bool defers) const { return is_held && (!defers || s_.gathered > 0) ? s_.hidden : 0; }
   Moment backward_of(double index, const LayerPass& pass, bool is_held, bool defers) const {
     const double bytes = defers ? (is_held ? pass.backward_of_held_deferring : pass.backward_deferring)
                                 : (is_held ? pass.backward_of_held : pass.backward);

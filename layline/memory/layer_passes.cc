@@ -229,6 +229,7 @@ NormPass final_norm_pass(const OperatorSizes& s, const LayerShape& shape) {
   const NormPassTape norm(s, shape.norm, shape.checkpointing == layout::Checkpointing::kSelective);
   NormPass pass;
   pass.kept = norm.kept() + (norm.keeps_input() ? s.hidden : 0);
+  pass.beside = norm.keeps_input() ? 0 : s.hidden;
   Tape forward(s.hidden);
   norm.forward(forward, /*is_recorded=*/true);
   pass.forward = forward.peak();

@@ -66,7 +66,8 @@ LayerPasses layer_passes(const spec::Job& job, const LayerShape& shape);
 
 // The final norm: what it keeps, and its backward pass above that and its output's gradient.
 struct NormPass {
-  double kept = 0;     // with its input
+  double kept = 0;     // with its input where it keeps that
+  double beside = 0;   // its input while the head runs, where it does not
   double forward = 0;  // peak; live before: the input
   double backward = 0;
 };

@@ -30,6 +30,7 @@ class List {
     add_forward(warm_up_ + 1);
     add_backward(0);
     add_backward(1);
+    add_backward(total_ - warm_up_ - 1);
     if (stage_.vp > 1) add_turns();
     return most_;
   }

@@ -60,7 +60,7 @@ int64_t measured_scratch_bytes(const Product& product) {
 
 // Small enough to be computed in milliseconds.
 Product measurable(Product product) {
-  constexpr int64_t kMost = int64_t{1} << 31;  // multiplications
+  constexpr int64_t kMost = int64_t{1} << 28;  // multiplications
   const auto multiplications = [&] {
     int64_t count = 1;
     for (const int64_t size : product.sizes) count *= std::min(size, kMost);

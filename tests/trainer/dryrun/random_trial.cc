@@ -16,6 +16,7 @@ namespace layline::trainer::dryrun {
 namespace {
 
 constexpr int64_t kMaxRanks = 4096;
+constexpr int64_t kMostQuickStages = 4, kMostQuickLayers = 13;
 
 }  // namespace
 
@@ -44,8 +45,12 @@ loop::TrainingJob training_job(const Trial& trial) {
 Trial TrialGenerator::next() {
   for (;;) {
     Trial trial = draw();
-    const bool is_small = trial.layout.world_size() <= kMaxRanks;
-    if (is_small && layout::is_legal(trial.layout, trial.job)) return trial;
+    if (trial.layout.world_size() > kMaxRanks) continue;
+    if (scope_ == Scope::kQuick &&
+        (trial.layout.pp > kMostQuickStages || trial.job.model.num_layers > kMostQuickLayers)) {
+      continue;
+    }
+    if (layout::is_legal(trial.layout, trial.job)) return trial;
   }
 }
 
@@ -68,9 +73,12 @@ spec::Model TrialGenerator::odd_model() {
 
 spec::Model TrialGenerator::model() {
   if (one_in(3)) return odd_model();
-  return spec::get_model(
+  spec::Model model = spec::get_model(
       one_of<std::string>({"llama-tiny", "llama-3.2-1b", "llama-3.2-3b", "llama-2-7b", "llama-3-8b", "mistral-7b",
                            "llama-2-13b", "llama-30b", "llama-65b", "llama-2-70b", "llama-3.1-405b"}));
+  // Fewer layers are run in less time.
+  if (!one_in(5)) model.num_layers = one_of<int64_t>({1, 2, 4, 7, 8, 13, 16, 24, 33});
+  return model;
 }
 
 void TrialGenerator::draw_axes(layout::Layout& layout) {
@@ -120,10 +128,9 @@ Trial TrialGenerator::draw() {
   job.num_gpus = layout.world_size();
   job.cluster = spec::get_cluster("cpu");
   job.cluster.gpus_per_node = static_cast<int>(job.num_gpus);
-  // GPipe's dry run takes as long as it has micro-batches.
-  const bool is_short = layout.vp > 1 || layout.schedule == spec::ScheduleKind::kGpipe;
+  const int64_t pp = layout.pp;
   const int64_t micro_batches =
-      is_short ? one_of<int64_t>({1, 2, 5}) * (layout.vp > 1 ? layout.pp : 1) : one_of<int64_t>({1, 2, 3, 8, 16, 20});
+      layout.vp > 1 ? one_of<int64_t>({1, 1, 2, 3}) * pp : one_of<int64_t>({1, 2, 3, 4, pp, pp + 1, pp + 3});
   job.global_batch = layout.dp * layout.mb * micro_batches;
   job.sequence_length = one_of<int64_t>({128, 512, 2048, 4096, 8192, 32768});
   job.precision = one_in(4) ? spec::Precision::kFp32 : spec::Precision::kBf16;

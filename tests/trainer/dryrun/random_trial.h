@@ -25,7 +25,9 @@ loop::TrainingJob training_job(const Trial& trial);
 // The same trials from the same seed.
 class TrialGenerator {
  public:
-  explicit TrialGenerator(uint64_t seed) : random_(seed) {}
+  enum class Scope { kAll, kQuick };  // kQuick: few layers and stages only, so that dry runs take little time
+
+  explicit TrialGenerator(uint64_t seed, Scope scope = Scope::kAll) : random_(seed), scope_(scope) {}
 
   Trial next();
 
@@ -44,6 +46,7 @@ class TrialGenerator {
   Trial draw();
 
   std::mt19937_64 random_;
+  Scope scope_;
 };
 
 }  // namespace layline::trainer::dryrun
