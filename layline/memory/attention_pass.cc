@@ -32,8 +32,8 @@ AttentionPassTape::AttentionPassTape(const spec::Job& job, const LayerShape& sha
     return;
   }
   saved_ = s_.tokens * static_cast<double>(heads) * 4;
-  constexpr double kLanes = 16;
-  const double width = round_up(static_cast<double>(job.model.head_size), s_.is_narrow ? 2 * kLanes : kLanes);
+  constexpr double kLanes = 16;  // of 512 bits
+  const double width = round_up(static_cast<double>(job.model.head_size), kLanes);
   const double positions = round_up(static_cast<double>(job.sequence_length), kBlock);
   scratch_forward_ = 4 * forward_scratch(width);
   scratch_backward_ = 4 * backward_scratch(positions, width);

@@ -16,6 +16,7 @@ double round_up(double value, double multiple) { return std::ceil(value / multip
 void Buckets::add(const Buckets& other, double count) {
   elements += count * other.elements;
   largest = std::max(largest, other.largest);
+  largest_direct = std::max(largest_direct, other.largest_direct);
   norm_elements += count * other.norm_elements;
   key_elements += count * other.key_elements;
   table_elements += count * other.table_elements;
@@ -37,6 +38,8 @@ Buckets buckets_of(const spec::Job& job, const layout::Layout& layout, const Chu
     const double padded = round_up(size, align * dp);
     result.elements += count * padded;
     result.largest = std::max(result.largest, padded);
+    const bool is_direct = padded * job.engine.gradient_bytes <= job.engine.reduction_direct_bytes;
+    if (is_direct) result.largest_direct = std::max(result.largest_direct, padded);
   };
   double layer = placed(query * h) + placed(2 * inner * h) + placed(inner * h);
   layer += (sums_norms ? 0 : 2 * norm) + (sums_keys ? 0 : qkv);

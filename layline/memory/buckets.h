@@ -20,6 +20,7 @@ struct ChunkParts {
 struct Buckets {
   double elements = 0;        // of all, padded
   double largest = 0;         // of one, elements
+  double largest_direct = 0;  // of those whose all-reduce is direct
   double norm_elements = 0;   // of the bucket whose gradients are summed over tp too, 0: none
   double key_elements = 0;    // keys and values in the bucket that is summed over replicas of their heads, 0: none
   double table_elements = 0;  // of a tied table that another stage holds too, 0: none

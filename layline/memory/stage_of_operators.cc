@@ -158,7 +158,8 @@ class StageOfOperators {
       const double rows = std::min(s.tokens, logits_rows(job_.engine, columns));
       tp = std::max(tp, scratch_of(2 * rows, kStatisticBytes, t, false));
     }
-    const double dp_bytes = scratch_of(buckets_.largest, kGradientBytes, dp(), layout_.zero >= 1);
+    const double dp_bytes = std::max(scratch_of(buckets_.largest, kGradientBytes, dp(), layout_.zero >= 1),
+                                     scratch_of(buckets_.largest_direct, kGradientBytes, dp(), layout_.zero >= 1));
     const double replicas = std::max(1.0, t / static_cast<double>(job_.model.num_kv_heads));
     return beside_tp + tp + dp_bytes + scratch_of(buckets_.key_elements / shard(), kGradientBytes, replicas, false) +
            scratch_of(buckets_.table_elements / shard(), kGradientBytes, 2, false);
