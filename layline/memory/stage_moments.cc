@@ -19,25 +19,21 @@ class List {
   }
 
   StageMoment peak() {
-    if (stage_.schedule == spec::ScheduleKind::kZeroBubble) {
-      for (const int64_t k : {int64_t{0}, int64_t{1}, stage_.rank, stage_.rank + 1, total_ - warm_up_ - 1,
-                              total_ - warm_up_, total_ - 1}) {
-        add_zero_bubble(k);
-      }
-      return most_;
-    }
     add_forward(std::min(warm_up_, total_ - 1));
     add_forward(warm_up_ + 1);
     add_backward(0);
     add_backward(1);
     add_backward(total_ - warm_up_ - 1);
     if (stage_.vp > 1) add_turns();
+    if (defers()) add_weights_and_before();
     return most_;
   }
 
  private:
   // Numbers in flight change their course where the list comes to another run of chunks, forward or backward.
   void add_turns() {
+    add_forward(std::min(warm_up_ + period_, total_) - 1);
+    add_backward(std::min(period_, total_ - warm_up_) - 1);
     for (const ChunkRun& run : stage_.runs) {
       const int64_t start = run.first * stage_.pp;
       const int64_t forward = start + (std::max<int64_t>(0, warm_up_ - start) + period_ - 1) / period_ * period_;
@@ -51,16 +47,22 @@ class List {
     }
   }
 
+  // Weight gradients wait for as many micro-batches as the rank's number; with them, what waits changes.
+  void add_weights_and_before() {
+    for (const int64_t k : {stage_.rank, stage_.rank + 1, total_ - warm_up_ - 1, total_ - warm_up_, total_ - 1}) {
+      add_forward(warm_up_ + k);
+      add_backward(k);
+      add_weights(k);
+    }
+  }
+
   void add_forward(int64_t k) {
     if (k < 0 || k >= total_) return;
     const int64_t num_backwards = std::max<int64_t>(0, k - warm_up_);
-    const int64_t chunk = chunk_of(k);
     StageMoment moment = in_flight(k, num_backwards);
-    moment.activations += passes(chunk).forward.activations;
-    moment.transient += passes(chunk).forward.transient;
-    moment.logits += passes(chunk).forward.logits;
+    add_pass(moment, passes(chunk_of(k)).forward);
     const bool forward_follows = k < warm_up_ && k + 1 < total_;
-    moment.pipeline = forward_follows ? input_of(k + 1) : gradient_of(k < warm_up_ ? 0 : k - warm_up_);
+    moment.pipeline = forward_follows ? input_of(k + 1) : gradient_of(num_backwards);
     moment.pipeline += (k > 0 ? sent_forward() : 0) + (num_backwards > 0 ? sent_backward() : 0);
     keep_larger(moment);
   }
@@ -68,51 +70,34 @@ class List {
   void add_backward(int64_t k) {
     if (k < 0 || k >= total_) return;
     const int64_t num_forwards = std::min(total_, warm_up_ + k + 1);
-    StageMoment moment = in_flight(num_forwards, k);
-    add_own_backward(moment, k);
-    moment.pipeline += num_forwards < total_ ? input_of(num_forwards) : k + 1 < total_ ? gradient_of(k + 1) : 0;
-    moment.pipeline += (stage_.vp == 1 && num_forwards - 1 == k ? 0 : sent_forward()) + (k > 0 ? sent_backward() : 0);
-    keep_larger(moment);
-  }
-
-  void add_own_backward(StageMoment& moment, int64_t k) const {
     const ChunkPasses& own = passes(back_chunk_of(k));
     const double gradient = gradient_of(k);
-    moment.activations += own.backward.activations - own.kept;
-    moment.transient += own.backward.transient - gradient;
-    moment.logits += own.backward.logits;
-    moment.pipeline += gradient;
+    StageMoment moment = in_flight(num_forwards, k);
+    add_pass(moment, own.backward);
+    moment.activations -= own.kept;
+    moment.transient -= gradient;
+    const bool weights_follow = defers() && k >= stage_.rank;
+    moment.pipeline = gradient + (weights_follow ? 0 : posted_after(num_forwards, k + 1));
+    moment.pipeline += sent_forward_after(num_forwards, k) + (k > 0 ? sent_backward() : 0);
+    keep_larger(moment);
   }
 
-  // A backward pass, the forward pass before it, and the weight gradients after it, those of `rank` micro-batches ago.
-  void add_zero_bubble(int64_t k) {
-    if (k < 0 || k >= total_) return;
-    const int64_t late = stage_.rank, num_forwards = std::min(total_, warm_up_ + k + 1);
-    const int64_t num_weights = std::max<int64_t>(0, k - late);
-    const double deferred = passes(0).deferred;
-    const double sent = (k > 0 ? sent_backward() : 0);
-    if (warm_up_ + k < total_) {
-      StageMoment forward = in_flight(warm_up_ + k, k);
-      forward.activations += static_cast<double>(k - num_weights) * deferred + passes(0).forward.activations;
-      forward.transient += passes(0).forward.transient;
-      forward.logits += passes(0).forward.logits;
-      forward.pipeline = gradient_of(k) + (warm_up_ + k > 0 ? sent_forward() : 0) + sent;
-      keep_larger(forward);
-    }
-    StageMoment moment = in_flight(num_forwards, k);
-    moment.activations += static_cast<double>(k - num_weights) * deferred;
-    add_own_backward(moment, k);
-    const bool weights_follow = k >= late;
-    const double next = num_forwards < total_ ? input_of(num_forwards) : k + 1 < total_ ? gradient_of(k + 1) : 0;
-    moment.pipeline += weights_follow ? 0 : next;
-    moment.pipeline += (num_forwards - 1 == k ? 0 : sent_forward()) + sent;
+  // The weight gradients after the k-th backward.
+  void add_weights(int64_t k) {
+    if (k < 0 || k >= total_ || (k < stage_.rank && k + 1 < total_)) return;
+    const int64_t num_forwards = std::min(total_, warm_up_ + k + 1);
+    StageMoment moment = in_flight(num_forwards, k + 1);
+    add_pass(moment, passes(0).weights);
+    // Of those that wait, the first is this one.
+    if (k < stage_.rank) moment.activations -= passes(0).deferred;
+    moment.pipeline = sent_forward_after(num_forwards, k) + sent_backward() + posted_after(num_forwards, k + 1);
     keep_larger(moment);
+  }
 
-    StageMoment weights = in_flight(num_forwards, k + 1);
-    weights.activations += static_cast<double>(k - num_weights) * deferred + passes(0).weights.activations;
-    weights.transient += passes(0).weights.transient;
-    weights.pipeline = (num_forwards - 1 == k ? 0 : sent_forward()) + sent_backward() + next;
-    keep_larger(weights);
+  static void add_pass(StageMoment& moment, const Moment& pass) {
+    moment.activations += pass.activations;
+    moment.transient += pass.transient;
+    moment.logits += pass.logits;
   }
 
   const ChunkPasses& passes(int64_t chunk) const {
@@ -146,9 +131,22 @@ class List {
                              count(backward, stage_.vp - end);
       moment.activations += static_cast<double>(number) * run.passes.kept;
     }
+    if (defers()) {
+      moment.activations += static_cast<double>(std::min(num_backwards, stage_.rank)) * passes(0).deferred;
+    }
     return moment;
   }
+  bool defers() const { return stage_.schedule == spec::ScheduleKind::kZeroBubble; }
 
+  // What is received for the computation that comes next.
+  double posted_after(int64_t num_forwards, int64_t num_backwards) const {
+    if (num_forwards < total_) return input_of(num_forwards);
+    return num_backwards < total_ ? gradient_of(num_backwards) : 0;
+  }
+  // An output is let go when its gradient has come.
+  double sent_forward_after(int64_t num_forwards, int64_t k) const {
+    return stage_.vp == 1 && num_forwards - 1 == k ? 0 : sent_forward();
+  }
   bool is_first_rank() const { return stage_.rank == 0; }
   bool is_last_rank() const { return stage_.rank == stage_.pp - 1; }
   double input_of(int64_t k) const { return is_first_rank() && chunk_of(k) == 0 ? 0 : stage_.message_bytes; }
