@@ -15,6 +15,8 @@ namespace layline::calibrate {
 namespace {
 
 constexpr double kBarShare = 0.91;
+constexpr size_t kMaxLeftOut = 4;   // sweeps beside the one to be forecast, the largest
+constexpr int kWarmIterations = 8;  // from a fit to almost the same runs
 constexpr double kLeastBar = 0.03;  // repeats of one run differ by a percent or two
 
 // Prices runs job by job with one calibration.
@@ -48,6 +50,33 @@ class Forecaster {
   std::map<const spec::Job*, Priced> jobs_;
 };
 
+// Predicts known runs by fits that leave their sweep out as well, which tells how far unseen runs may lie. Such a fit
+// starts where the fit to all known ones ended, and only the times are fitted again.
+void predict_unseen(const std::vector<size_t>& others, const std::vector<Entry>& entries, const Fit& fit_to_others,
+                    std::vector<ForecastRun>& known) {
+  std::map<std::string, std::vector<size_t>> sweeps;  // positions among the others
+  for (size_t k = 0; k < others.size(); ++k) sweeps[entries[others[k]].sweep].push_back(k);
+  if (sweeps.size() < 2) return;
+  std::vector<std::pair<std::string, std::vector<size_t>>> largest(sweeps.begin(), sweeps.end());
+  std::stable_sort(largest.begin(), largest.end(),
+                   [](const auto& a, const auto& b) { return a.second.size() > b.second.size(); });
+  largest.resize(std::min(largest.size(), kMaxLeftOut));
+  for (const auto& [sweep, left_out] : largest) {
+    std::vector<Observation> seen;
+    for (const size_t i : others) {
+      Observation run = observation_of(entries[i], entries[i].sweep);
+      run.memory_bytes = 0;
+      run.judged = false;
+      if (entries[i].sweep != sweep && run.seconds > 0) seen.push_back(std::move(run));
+    }
+    if (seen.empty()) continue;
+    Forecaster forecaster(fit(seen, fit_to_others, {.max_iterations = kWarmIterations}), 0);
+    for (const size_t k : left_out) {
+      known[k].unseen_step_seconds = forecaster.forecast(entries[others[k]]).prediction.step_seconds;
+    }
+  }
+}
+
 bool is_said_unscored(const Entry& entry) { return entry.record->scored && !*entry.record->scored; }
 
 Forecast forecast_of(const std::string& sweep, const std::vector<size_t>& own, const std::vector<size_t>& others,
@@ -67,6 +96,7 @@ Forecast forecast_of(const std::string& sweep, const std::vector<size_t>& own, c
     if (has_times) forecast.relative_error_bar = std::max(kLeastBar, error_quantile(seen, fit_to_others, kBarShare));
     Forecaster forecaster(fit_to_others, forecast.relative_error_bar);
     for (const size_t i : others) forecast.known.push_back(forecaster.forecast(entries[i]));
+    predict_unseen(others, entries, fit_to_others, forecast.known);
   }
   forecast.memory_relative_sigma = fit_to_others.memory_relative_sigma;
   Forecaster forecaster(fit_to_others, forecast.relative_error_bar);

@@ -19,6 +19,8 @@ struct ForecastRun {
   std::shared_ptr<const spec::Job> job;     // its calibration is that of the forecast
   layout::Layout layout;                    // legal
   Prediction prediction;
+  // Of known timed runs of the largest sweeps: what a fit predicts that has not seen their sweep either; else 0.
+  double unseen_step_seconds = 0;
 };
 
 struct Forecast {

@@ -70,7 +70,9 @@ std::vector<KnownRun> known_runs(const Forecast& forecast) {
     const bool ok = run.record->status == runs::RunStatus::kOk;
     if (ok || run.record->status == runs::RunStatus::kOom) entry.is_out_of_memory = !ok;
     const auto seconds = runs::step_seconds(*run.record);
-    if (ok && seconds) entry.log_time_error = std::log(*seconds / run.prediction.step_seconds);
+    if (!ok || !seconds) continue;
+    entry.log_time_error = std::log(*seconds / run.prediction.step_seconds);
+    if (run.unseen_step_seconds > 0) entry.unseen_log_time_error = std::log(*seconds / run.unseen_step_seconds);
   }
   return known;
 }

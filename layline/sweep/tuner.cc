@@ -106,7 +106,8 @@ double error_scale(const std::vector<const KnownRun*>& timed, const TunerOptions
     for (size_t i = 0; i < timed.size(); ++i) {
       if (timed[i]->group != group) continue;
       const double sd = std::hypot(belief.standard_deviation(i), options.noise);
-      deviations.push_back((*timed[i]->log_time_error - belief.mean(i)) / sd);
+      const double error = timed[i]->unseen_log_time_error.value_or(*timed[i]->log_time_error);
+      deviations.push_back((error - belief.mean(i)) / sd);
     }
   }
   return kTrial * tail_scale(deviations);

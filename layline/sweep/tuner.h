@@ -29,6 +29,8 @@ struct KnownRun {
   Setting setting;
   size_t group = 0;                      // its sweep; runs of one group share an error
   std::optional<double> log_time_error;  // log(real / predicted) of step seconds
+  // The same where the prediction had not seen the run's sweep; else log_time_error serves, which is too small.
+  std::optional<double> unseen_log_time_error;
   double memory_margin = 0;
   std::optional<bool> is_out_of_memory;
 };
