@@ -138,12 +138,19 @@ TEST(Fit, StaysWithinItsBoundsOnAbsurdTimes) {
   }
 }
 
+// Of an engine whose activations are estimated: layline's are followed operator by operator, with nothing to fit.
+layline::test::JobText scaled_job_text(int64_t num_gpus = 64) {
+  layline::test::JobText text = job_text(num_gpus);
+  text.engine = "megatron-core";
+  return text;
+}
+
 TEST(MemoryFit, RecoversTheBytes) {
   spec::Coefficients truth;
   truth.hidden_activation_scale = 1.25;
   truth.inner_activation_scale = 0.8;
   truth.transient_layers = 1.0;
-  const std::vector<Observation> runs = remembered_runs(shared_job(job_text()), truth, false);
+  const std::vector<Observation> runs = remembered_runs(shared_job(scaled_job_text()), truth, false);
   const Fit learned = fit(runs, {}, {});
   for (const Observation& run : runs) {
     cost::Pricer pricer(run.job, learned.coefficients);
@@ -157,8 +164,8 @@ TEST(MemoryFit, RecoversTheBytes) {
 TEST(MemoryFit, LearnsFromVerdictsAlone) {
   spec::Coefficients truth;
   truth.hidden_activation_scale = truth.inner_activation_scale = 1.6;
-  std::vector<Observation> runs = remembered_runs(shared_job(job_text()), truth, true);
-  auto text = job_text(128);
+  std::vector<Observation> runs = remembered_runs(shared_job(scaled_job_text()), truth, true);
+  auto text = scaled_job_text(128);
   text.model = "llama-30b";
   append(runs, remembered_runs(shared_job(text), truth, true));
   const auto num_wrong = [&](const Fit& fit) {
