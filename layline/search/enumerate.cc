@@ -102,6 +102,11 @@ void walk_micro_batches(const spec::Job& job, const std::vector<int64_t>& sizes,
 
 }  // namespace
 
+double micro_batch_memory_slack(const spec::Engine& engine) {
+  constexpr double kOfOperators = 1.1;
+  return engine.working_set == spec::WorkingSet::kOperators ? kOfOperators : 1;
+}
+
 std::vector<int64_t> divisors(int64_t n) {
   std::vector<int64_t> low, high;
   for (int64_t d = 1; d * d <= n; ++d) {

@@ -22,6 +22,10 @@ std::vector<Mesh> meshes(const spec::Job& job, const layout::LayoutConstraints& 
 // What `visit` tells the walk about the layout it was given.
 enum class Visit { kNext, kSkipLargerMicroBatches };
 
+// By what factor a larger micro-batch may need less memory than a smaller one: 1 but for engines that are followed
+// operator by operator, of which the last micro-batches of a step post and keep fewer messages.
+double micro_batch_memory_slack(const spec::Engine& engine);
+
 // Calls `visit` for the legal layouts of one mesh, micro-batches innermost and increasing. `skipped` is called with
 // every legal layout that was not visited because a smaller micro-batch said so.
 //

@@ -77,19 +77,22 @@ using BeforeFunction = bool (*)(const PricedLayout&, const PricedLayout&);
 
 // What one thread has found.
 struct Findings {
-  explicit Findings(const spec::Job& job, size_t top) : pricer(job), best(top, is_faster), misses(kMisses, is_nearer) {}
+  explicit Findings(const spec::Job& job, size_t top)
+      : pricer(job), best(top, is_faster), misses(kMisses, is_nearer), slack(micro_batch_memory_slack(job.engine)) {}
 
   cost::Pricer pricer;
   Leaders<BeforeFunction> best, misses;
   ParetoFront pareto;
   int64_t num_priced = 0, num_pruned = 0, num_fit = 0;
+  double slack;
 
   Visit price(const layout::Layout& layout, bool prune) {
     const cost::StepPrice price = pricer.price(layout);
     ++num_priced;
     if (!price.fits) {
       misses.offer(layout, price);
-      return prune ? Visit::kSkipLargerMicroBatches : Visit::kNext;
+      const bool is_near = price.peak_memory_bytes <= price.capacity_bytes * slack;
+      return prune && !is_near ? Visit::kSkipLargerMicroBatches : Visit::kNext;
     }
     ++num_fit;
     best.offer(layout, price);
