@@ -8,9 +8,11 @@
 #include <cstdlib>
 #include <exception>
 #include <optional>
+#include <string_view>
 
 #include "apps/layline/command.h"
 #include "apps/layline/terminal.h"
+#include "apps/layline_train/bench_mode.h"
 #include "apps/layline_train/environment.h"
 #include "apps/layline_train/interrupt.h"
 #include "apps/layline_train/observers.h"
@@ -85,6 +87,7 @@ int run_dry(const Flags& flags) {
 }
 
 int run(int argc, char** argv) {
+  if (argc > 1 && std::string_view(argv[1]) == "bench") return app::run_bench_mode(argc, argv);
   Flags flags;
   if (const std::optional<int> code = parse(argc, argv, flags)) return *code;
   if (flags.dry_run) return run_dry(flags);

@@ -44,7 +44,7 @@ spec::Job make_job(const JobFlags& flags) {
   job.global_batch = flags.global_batch;
   job.sequence_length = flags.sequence_length;
   job.precision = precision_of(flags.precision);
-  job.calibration = flags.calibration.empty() ? spec::default_calibration(job.engine, job.cluster.gpu)
+  job.calibration = flags.calibration.empty() ? spec::default_calibration(job.engine, job.cluster)
                                               : spec::get_calibration(flags.calibration);
   spec::check_job(job);
   return job;

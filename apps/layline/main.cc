@@ -24,6 +24,7 @@ int run(int argc, char** argv) {
   layline::app::add_train(app);
   layline::app::add_sweep(app);
   layline::app::add_tune(app);
+  layline::app::add_bench(app);
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp& e) {

@@ -110,7 +110,7 @@ Fit fit_of(const spec::Calibration& calibration) {
 std::optional<spec::Calibration> shipped_without(const std::vector<size_t>& members, const std::vector<Entry>& entries,
                                                  LeaveOut leave_out) {
   const spec::Job& job = *entries[members.front()].job;
-  spec::Calibration shipped = spec::default_calibration(job.engine, job.cluster.gpu);
+  spec::Calibration shipped = spec::default_calibration(job.engine, job.cluster);
   if (!shipped.is_fitted()) return std::nullopt;
   std::set<const spec::Job*> looked_at;
   for (const size_t i : members) {

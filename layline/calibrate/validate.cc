@@ -137,7 +137,7 @@ std::map<std::string, std::vector<size_t>> by_calibration(const std::vector<Entr
 }
 
 spec::Calibration calibration_for(const std::string& name, const spec::Job& job) {
-  return name.empty() ? spec::default_calibration(job.engine, job.cluster.gpu) : spec::get_calibration(name);
+  return name.empty() ? spec::default_calibration(job.engine, job.cluster) : spec::get_calibration(name);
 }
 
 // The median time of every layout that ran, job by job.

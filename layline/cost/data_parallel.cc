@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "layline/cost/collective.h"
+#include "layline/cost/measured_layer.h"
 #include "layline/memory/stage_memory.h"
 
 namespace layline::cost {
@@ -52,6 +53,9 @@ double data_parallel_seconds(const spec::Job& job, const Machine& machine, const
                              const DataParallelInput& stage) {
   const int64_t replicas = layout.dp * layout.cp;
   if (replicas <= 1) return 0;
+  if (machine.measured) {
+    return measured_data_parallel_seconds(job, *machine.measured, layout, stage.parameters, stage.layers);
+  }
   if (layout.zero >= 2) return sharded_seconds(job, machine, layout, stage);
   const spec::Engine& engine = job.engine;
   const GroupShape group = group_shape(replicas, replica_stride(job, layout), machine.gpus_per_node);

@@ -6,6 +6,7 @@
 #include "layline/cost/attention.h"
 #include "layline/cost/collective.h"
 #include "layline/cost/gemm.h"
+#include "layline/cost/measured_layer.h"
 #include "layline/cost/tensor_parallel.h"
 #include "layline/memory/parameters.h"
 
@@ -90,6 +91,7 @@ PassSeconds PassSeconds::operator*(double factor) const {
 }
 
 LayerCost layer_cost(const spec::Job& job, const Machine& machine, const memory::LayerShape& shape) {
+  if (machine.measured) return measured_layer_cost(job, *machine.measured, shape);
   const Sizes z = sizes_of(job, shape);
   const AttentionSeconds attention = attention_seconds(job, machine, shape);
   const double pointwise = pointwise_seconds(machine, shape, z);
@@ -125,6 +127,7 @@ LayerCost layer_cost(const spec::Job& job, const Machine& machine, const memory:
 }
 
 EndCost embedding_cost(const spec::Job& job, const Machine& machine, const memory::LayerShape& shape) {
+  if (machine.measured) return measured_embedding_cost(job, *machine.measured, shape);
   const Sizes z = sizes_of(job, shape);
   constexpr double kBytes = 8;  // gather and write; read and scatter-add in the backward pass
   EndCost cost;
@@ -135,6 +138,7 @@ EndCost embedding_cost(const spec::Job& job, const Machine& machine, const memor
 }
 
 EndCost head_cost(const spec::Job& job, const Machine& machine, const memory::LayerShape& shape) {
+  if (machine.measured) return measured_head_cost(job, *machine.measured, shape);
   const Sizes z = sizes_of(job, shape);
   const double vocab = memory::padded_vocab(job.model, shape.tp);
   const bool gathered = job.engine.logits == spec::Logits::kGathered;

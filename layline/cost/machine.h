@@ -3,7 +3,9 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 
+#include "layline/cost/measured.h"
 #include "layline/spec/coefficients.h"
 #include "layline/spec/job.h"
 
@@ -24,6 +26,7 @@ struct Machine {
   double inter_bytes_per_second_per_gpu;
   double intra_latency_seconds;
   double inter_latency_seconds;
+  std::shared_ptr<const Measured> measured;  // null: times are worked out from the rates above
 };
 
 }  // namespace layline::cost

@@ -7,8 +7,10 @@
 
 #include "layline/cost/collective.h"
 #include "layline/cost/data_parallel.h"
+#include "layline/cost/measured_layer.h"
 #include "layline/cost/pipeline.h"
 #include "layline/memory/parameters.h"
+#include "layline/spec/measured_names.h"
 
 namespace layline::cost {
 namespace {
@@ -106,6 +108,10 @@ double Pricer::State::send_seconds_of(const layout::Layout& layout, const memory
       static_cast<double>(layout.mb) * static_cast<double>(job.sequence_length) / static_cast<double>(layout.cp);
   const double share = layout.sp ? static_cast<double>(layout.tp) : 1;
   const double bytes = tokens * static_cast<double>(job.model.hidden) * 2 / share;
+  if (const Measured* measured = machine.measured.get()) {
+    const double size = bytes / 2 * measured->element_bytes();
+    return transfers * measured->collective(spec::measured::kSend, measured->precision(), 2, size);
+  }
   const int64_t stride = layout.tp * layout.cp * (job.engine.rank_order_tp_cp_dp_pp ? layout.dp : 1);
   const double latency = machine.k.p2p_latency_seconds;
   const double one =
@@ -149,8 +155,8 @@ GroupTimes Pricer::State::times(const layout::Layout& layout, const memory::Stag
     t.forward += shape.head.forward;
     t.backward += shape.head.backward;
   }
-  t.forward.launch += machine.k.micro_batch_seconds;
-  if (layout.checkpointing == layout::Checkpointing::kFull) {
+  if (!machine.measured) t.forward.launch += machine.k.micro_batch_seconds;
+  if (!machine.measured && layout.checkpointing == layout::Checkpointing::kFull) {
     t.recompute.launch += machine.k.recompute_micro_batch_seconds;
   }
   t.send = send_seconds_of(layout, group);
@@ -171,11 +177,12 @@ double Pricer::State::add_pipeline(const layout::Layout& layout, const ShapePric
   const int64_t m = micro_batches(layout);
   GroupTimes slowest;
   runs.clear();
-  double data_parallel = 0, parameters = 0, layers = 0;
+  double data_parallel = 0, parameters = 0, layers = 0, work = 0;
   for (const memory::StageGroup& g : groups) {
     const GroupTimes t = times(layout, g, shape);
     runs.push_back({{t.forward_total(), t.backward_total(), t.weight_gradient}, g.num_ranks});
     if (t.total() > slowest.total()) slowest = t;
+    work += t.total() * static_cast<double>(g.num_ranks) / static_cast<double>(layout.pp);
     const double n = memory::stage_parameters(job.model, layout.tp, g);
     parameters = std::max(parameters, n);
     layers = std::max(layers, static_cast<double>(g.num_layers));
@@ -184,8 +191,10 @@ double Pricer::State::add_pipeline(const layout::Layout& layout, const ShapePric
                                                       {n, static_cast<double>(g.num_layers), static_cast<double>(m),
                                                        t.forward_total(), t.backward_total()}));
   }
-  const double total = pipeline_seconds(layout.schedule, layout.pp, layout.vp, m, runs);
   const double steps = static_cast<double>(m);
+  double total = pipeline_seconds(layout.schedule, layout.pp, layout.vp, m, runs);
+  // Ranks that share a core run faster while others wait.
+  if (machine.measured) total = std::max(total / machine.measured->sharing(), steps * work);
   price[Kind::kGemm] = steps * (slowest.forward.gemm + slowest.backward.gemm);
   price[Kind::kAttention] = steps * (slowest.forward.attention + slowest.backward.attention);
   price[Kind::kMemoryBound] = steps * (slowest.forward.memory_bound + slowest.backward.memory_bound);
@@ -197,6 +206,11 @@ double Pricer::State::add_pipeline(const layout::Layout& layout, const ShapePric
   price[Kind::kBubble] = total - steps * slowest.total();
   price[Kind::kDataParallel] = data_parallel;
   const double shard = layout.zero >= 1 ? static_cast<double>(memory::shard_size(layout)) : 1;
+  if (const Measured* measured = machine.measured.get()) {
+    price[Kind::kOptimizer] = measured_optimizer_seconds(*measured, parameters, shard);
+    price[Kind::kOther] = measured->number(spec::measured::kStepExtra, 0);
+    return parameters;
+  }
   price[Kind::kOptimizer] = machine.k.optimizer_traffic * parameters / shard / machine.memory_bytes_per_second +
                             machine.k.optimizer_latency_seconds * layers;
   price[Kind::kOther] = machine.k.step_seconds;
@@ -267,10 +281,16 @@ memory::EndCosts Pricer::end_costs(const layout::Layout& layout) {
 
 const Machine& Pricer::machine() const { return state_->machine; }
 
+// A machine's cores are busy however many ranks divide them.
+double peak_flops_per_second(const spec::Job& job) {
+  const auto& measured = job.cluster.measured;
+  const int64_t devices = measured && job.num_gpus <= job.cluster.gpus_per_node ? measured->num_cores : job.num_gpus;
+  return job.cluster.gpu.peak_flops_per_second(job.precision) * static_cast<double>(devices);
+}
+
 double model_flops_utilization(const spec::Job& job, double step_seconds) {
   const double flops = job.model.flops_per_token(job.sequence_length) * job.tokens_per_step();
-  return flops /
-         (step_seconds * job.cluster.gpu.peak_flops_per_second(job.precision) * static_cast<double>(job.num_gpus));
+  return flops / (step_seconds * peak_flops_per_second(job));
 }
 
 }  // namespace layline::cost

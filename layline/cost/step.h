@@ -97,6 +97,9 @@ class Pricer {
   std::unique_ptr<State> state_;
 };
 
+// What all GPUs of the job could do: the peak that MFU is measured against.
+double peak_flops_per_second(const spec::Job& job);
+
 // Model FLOPs of a step (PaLM) over what the GPUs could do in its seconds (C26).
 double model_flops_utilization(const spec::Job& job, double step_seconds);
 

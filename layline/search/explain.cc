@@ -20,7 +20,7 @@ double ideal_attention_seconds(const spec::Job& job, double flops_per_second) {
 }
 
 std::vector<Loss> losses_of(const spec::Job& job, const cost::StepPrice& price, double ideal_seconds) {
-  const double peak = job.cluster.gpu.peak_flops_per_second(job.precision) * static_cast<double>(job.num_gpus);
+  const double peak = cost::peak_flops_per_second(job);
   const double ideal_attention = ideal_attention_seconds(job, peak);
   std::vector<Loss> losses;
   for (size_t i = 0; i < cost::kNumKinds; ++i) {

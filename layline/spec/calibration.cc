@@ -4,6 +4,7 @@
 
 #include "layline/base/error.h"
 #include "layline/spec/json_object.h"
+#include "layline/spec/parse_calibration.h"
 #include "layline/spec/registry.h"
 
 namespace layline::spec {
@@ -52,9 +53,7 @@ Coefficients Calibration::coefficients() const {
   return coefficients;
 }
 
-Calibration parse_calibration(std::string_view json, const std::string& where) {
-  const nlohmann::json value = parse_strict_json(json, where);
-  JsonObject object(value, where);
+Calibration read_calibration(JsonObject object) {
   Calibration calibration;
   calibration.name = object.name("name");
   calibration.engine = object.text("engine");
@@ -75,12 +74,17 @@ Calibration parse_calibration(std::string_view json, const std::string& where) {
   try {
     calibration.coefficients();
   } catch (const base::InputError& error) {
-    throw base::InputError(where, error.what());
+    object.fail("values", error.what());
   }
   return calibration;
 }
 
-std::string to_json(const Calibration& calibration) {
+Calibration parse_calibration(std::string_view json, const std::string& where) {
+  const nlohmann::json value = parse_strict_json(json, where);
+  return read_calibration(JsonObject(value, where));
+}
+
+nlohmann::ordered_json json_of(const Calibration& calibration) {
   nlohmann::ordered_json json;
   json["name"] = calibration.name;
   json["engine"] = calibration.engine;
@@ -104,7 +108,11 @@ std::string to_json(const Calibration& calibration) {
   for (const MeasuredJob& job : calibration.measured) {
     json["measured"].push_back({{"job", job.job}, {"step_seconds", job.step_seconds}});
   }
-  return json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+  return json;
+}
+
+std::string to_json(const Calibration& calibration) {
+  return json_of(calibration).dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }
 
 }  // namespace layline::spec

@@ -2,10 +2,13 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "layline/spec/calibration.h"
 #include "layline/spec/gpu.h"
+#include "layline/spec/measurements.h"
 
 namespace layline::spec {
 
@@ -26,6 +29,9 @@ struct Cluster {
   double inter_latency_seconds = 0;
   int max_nodes = 0;  // 0: no limit stated
   std::map<std::string, std::string> sources;
+  // Of a machine that `layline bench` measured; else null. The calibration is for the engine that was measured.
+  std::shared_ptr<const Measurements> measured;
+  std::shared_ptr<const Calibration> calibration;
 };
 
 }  // namespace layline::spec

@@ -6,6 +6,8 @@
 
 #include "layline/base/error.h"
 #include "layline/spec/json_object.h"
+#include "layline/spec/parse_calibration.h"
+#include "layline/spec/parse_measurements.h"
 #include "layline/spec/registry.h"
 
 namespace layline::spec {
@@ -23,30 +25,32 @@ void check_sources(const JsonObject& object, const std::map<std::string, std::st
   }
 }
 
+struct GpuNumber {
+  const char* key;
+  double Gpu::* member;
+  double lower;
+};
+
+constexpr GpuNumber kGpuNumbers[] = {
+    {"bf16_flops_per_second", &Gpu::bf16_flops_per_second, 0},
+    {"fp16_flops_per_second", &Gpu::fp16_flops_per_second, 0},
+    {"fp8_flops_per_second", &Gpu::fp8_flops_per_second, 0},
+    {"fp32_flops_per_second", &Gpu::fp32_flops_per_second, 0},
+    {"memory_bytes", &Gpu::memory_bytes, 1},
+    {"memory_bytes_per_second", &Gpu::memory_bytes_per_second, 1},
+    {"l2_bytes", &Gpu::l2_bytes, 0},
+    {"nvlink_bytes_per_second", &Gpu::nvlink_bytes_per_second, 0},
+    {"pcie_bytes_per_second", &Gpu::pcie_bytes_per_second, 0},
+};
+
 Gpu read_gpu(JsonObject object) {
-  struct Number {
-    const char* key;
-    double Gpu::* member;
-    double lower;
-  };
-  const Number numbers[] = {
-      {"bf16_flops_per_second", &Gpu::bf16_flops_per_second, 0},
-      {"fp16_flops_per_second", &Gpu::fp16_flops_per_second, 0},
-      {"fp8_flops_per_second", &Gpu::fp8_flops_per_second, 0},
-      {"fp32_flops_per_second", &Gpu::fp32_flops_per_second, 0},
-      {"memory_bytes", &Gpu::memory_bytes, 1},
-      {"memory_bytes_per_second", &Gpu::memory_bytes_per_second, 1},
-      {"l2_bytes", &Gpu::l2_bytes, 0},
-      {"nvlink_bytes_per_second", &Gpu::nvlink_bytes_per_second, 0},
-      {"pcie_bytes_per_second", &Gpu::pcie_bytes_per_second, 0},
-  };
   Gpu gpu;
   gpu.name = object.name("name");
   gpu.title = object.text("title");
   gpu.family = object.text("family");
   gpu.aliases = object.texts("aliases");
   std::vector<std::string> keys = {"num_sms"};
-  for (const Number& number : numbers) {
+  for (const GpuNumber& number : kGpuNumbers) {
     gpu.*(number.member) = object.number(number.key, number.lower, kMaxRate);
     keys.emplace_back(number.key);
   }
@@ -73,6 +77,18 @@ Gpu shipped_gpu(const JsonObject& object, const std::string& name) {
   }
 }
 
+nlohmann::ordered_json json_of(const Gpu& gpu) {
+  nlohmann::ordered_json json;
+  json["name"] = gpu.name;
+  json["title"] = gpu.title;
+  json["family"] = gpu.family;
+  json["aliases"] = gpu.aliases;
+  for (const GpuNumber& number : kGpuNumbers) json[number.key] = gpu.*(number.member);
+  json["num_sms"] = gpu.num_sms;
+  json["sources"] = gpu.sources;
+  return json;
+}
+
 }  // namespace
 
 Gpu parse_gpu(std::string_view json, const std::string& where) {
@@ -96,6 +112,12 @@ Cluster parse_cluster(std::string_view json, const std::string& where) {
   cluster.inter_latency_seconds = object.number("inter_latency_seconds", 0, 1);
   cluster.max_nodes = static_cast<int>(object.whole("max_nodes", 0, 1'000'000));
   cluster.sources = object.text_map("sources");
+  if (object.has_value("measured")) {
+    cluster.measured = std::make_shared<const Measurements>(read_measurements(object.object("measured")));
+  }
+  if (object.has_value("calibration")) {
+    cluster.calibration = std::make_shared<const Calibration>(read_calibration(object.object("calibration")));
+  }
   const std::string gpu_name = object.is_object("gpu") ? "" : object.name("gpu");
   if (object.is_object("gpu")) cluster.gpu = read_gpu(object.object("gpu"));
   object.finish();
@@ -104,6 +126,26 @@ Cluster parse_cluster(std::string_view json, const std::string& where) {
                 {"gpus_per_node", "intra_bytes_per_second", "intra_latency_seconds", "inter_bytes_per_second_per_node",
                  "inter_bytes_per_second_per_gpu", "inter_latency_seconds"});
   return cluster;
+}
+
+std::string to_json(const Cluster& cluster) {
+  nlohmann::ordered_json json;
+  json["name"] = cluster.name;
+  json["title"] = cluster.title;
+  json["aliases"] = cluster.aliases;
+  json["interconnect_aliases"] = cluster.interconnect_aliases;
+  json["gpu"] = json_of(cluster.gpu);
+  json["gpus_per_node"] = cluster.gpus_per_node;
+  json["intra_bytes_per_second"] = cluster.intra_bytes_per_second;
+  json["intra_latency_seconds"] = cluster.intra_latency_seconds;
+  json["inter_bytes_per_second_per_node"] = cluster.inter_bytes_per_second_per_node;
+  json["inter_bytes_per_second_per_gpu"] = cluster.inter_bytes_per_second_per_gpu;
+  json["inter_latency_seconds"] = cluster.inter_latency_seconds;
+  json["max_nodes"] = cluster.max_nodes;
+  json["sources"] = cluster.sources;
+  if (cluster.calibration) json["calibration"] = json_of(*cluster.calibration);
+  if (cluster.measured) json["measured"] = json_of(*cluster.measured);
+  return json.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }
 
 }  // namespace layline::spec

@@ -150,6 +150,11 @@ Calibration default_calibration(const Engine& engine, const Gpu& gpu) {
   return get_calibration(find_shipped(kCalibrations, name) != nullptr ? name : "none");
 }
 
+Calibration default_calibration(const Engine& engine, const Cluster& cluster) {
+  if (cluster.calibration && cluster.calibration->engine == engine.name) return *cluster.calibration;
+  return default_calibration(engine, cluster.gpu);
+}
+
 Cluster cluster_for_hardware(const std::string& hardware, const std::string& interconnect) {
   const Gpu gpu = get_gpu(hardware);
   const Cluster* best = nullptr;

@@ -36,6 +36,8 @@ Calibration get_calibration(const std::string& name_or_path);
 
 // The shipped calibration "<engine>-<the GPU's family>", else the "none" one (analytic defaults).
 Calibration default_calibration(const Engine& engine, const Gpu& gpu);
+// The one inside the cluster where that is for this engine.
+Calibration default_calibration(const Engine& engine, const Cluster& cluster);
 
 // The cluster of run records' `hardware` ("A100-80GB SXM") and `interconnect` columns: the one whose GPU has that alias
 // and whose interconnect_aliases have the longest match in the text; without a match the GPU's own.
@@ -51,5 +53,6 @@ Calibration parse_calibration(std::string_view json, const std::string& where);
 
 std::string to_json(const Calibration& calibration);  // what parse_calibration reads
 std::string to_json(const Model& model);
+std::string to_json(const Cluster& cluster);  // with the GPU inside: what parse_cluster reads
 
 }  // namespace layline::spec

@@ -84,7 +84,7 @@ spec::Job job_of(const RunConfig& config, int64_t world_size) {
   job.model = config.model;
   job.cluster = cluster_of(config, world_size);
   job.engine = spec::get_engine("layline");
-  job.calibration = spec::default_calibration(job.engine, job.cluster.gpu);
+  job.calibration = spec::default_calibration(job.engine, job.cluster);
   job.num_gpus = world_size;
   job.global_batch = config.global_batch;
   job.sequence_length = config.sequence_length;

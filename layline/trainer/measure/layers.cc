@@ -1,0 +1,64 @@
+#include "layline/trainer/measure/layers.h"
+
+#include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
+
+#include <memory>
+
+#include "layline/machine/probe.h"
+#include "layline/spec/measured_names.h"
+#include "layline/trainer/model/initialize.h"
+#include "layline/trainer/model/stage.h"
+#include "layline/trainer/optimizer/flat_buffers.h"
+
+namespace layline::trainer::measure {
+namespace {
+
+namespace m = spec::measured;
+
+// A stage without ends, and the last forward pass through it.
+struct Probe {
+  Probe(int64_t hidden, int64_t tokens, at::ScalarType dtype, comm::GroupFactory& factory)
+      : group(factory.make("probe", {factory.rank()})),
+        spec(machine::probe_model(hidden)),
+        stage(spec, {0, machine::kProbeLayers, false, false}, {}, {}),
+        buffers({stage.groups()}, 1, at::TensorOptions().dtype(dtype)) {
+    for (model::Parameter& parameter : stage.parameters()) model::initialize(parameter, 1);
+    context.tp = group.get();
+    context.head_size = spec.head_size;
+    context.rope = kernels::make_rope_table(machine::kProbeSequence, spec.head_size, {}, dtype);
+    input = (at::randn({machine::kProbeSequence, tokens / machine::kProbeSequence, hidden}, at::kFloat)).to(dtype);
+    gradient = at::randn_like(input) * 1e-3;
+    input.requires_grad_(true);
+  }
+
+  void forward() {
+    const at::AutoGradMode grad(true);
+    model::Stage::Input stage_input;
+    stage_input.hidden = input;
+    recorded = model::Recorded(input, stage.forward(stage_input, context));
+  }
+  void backward() { recorded.backward(gradient); }
+
+  std::unique_ptr<comm::Group> group;
+  spec::Model spec;
+  model::Stage stage;
+  optimizer::FlatBuffers buffers;
+  model::Context context;
+  at::Tensor input, gradient;
+  model::Recorded recorded;
+};
+
+}  // namespace
+
+Operation make_layer(std::string_view what, at::ScalarType dtype, const std::vector<double>& sizes,
+                     comm::GroupFactory& factory) {
+  if (what != m::kLayerForward && what != m::kLayerBackward) return {};
+  const auto probe =
+      std::make_shared<Probe>(static_cast<int64_t>(sizes[0]), static_cast<int64_t>(sizes[1]), dtype, factory);
+  const double share = 1.0 / static_cast<double>(machine::kProbeLayers);
+  if (what == m::kLayerForward) return {{}, [probe](int64_t) { probe->forward(); }, share};
+  return {[probe](int64_t) { probe->forward(); }, [probe](int64_t) { probe->backward(); }, share};
+}
+
+}  // namespace layline::trainer::measure

@@ -1,0 +1,160 @@
+// From measurements to a cluster spec and to prices, on a made-up machine.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "layline/base/error.h"
+#include "layline/base/file.h"
+#include "layline/cost/step.h"
+#include "layline/layout/layout_text.h"
+#include "layline/machine/build.h"
+#include "layline/machine/plan.h"
+#include "layline/machine/samples.h"
+#include "layline/spec/measured_names.h"
+#include "layline/spec/registry.h"
+
+namespace layline::machine {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr double kRate = 100e9;  // FLOP/s of a product, elements/s of all else
+constexpr int kCores = 2;
+
+double seconds_of(const Point& point) {
+  double work = 1;
+  for (const double size : point.sizes) work *= size;
+  return point.table.starts_with("product") ? 2 * work / kRate : work / kRate;
+}
+
+// A machine on which all goes at kRate, and twice as many ranks take twice as long.
+Samples samples(double slowness = 1) {
+  Samples all{{"made up, 2 cores", kCores, 16e9}, {}};
+  for (const int ranks : rank_counts(kCores)) {
+    for (const Point& point : points_for(ranks, kCores)) {
+      all.samples.push_back({ranks, std::max(1, kCores / ranks), point, slowness * seconds_of(point), 0.01, 5});
+    }
+  }
+  return all;
+}
+
+class SampleFile : public testing::Test {
+ protected:
+  ~SampleFile() override { std::filesystem::remove(path_); }
+  std::string path_ =
+      (std::filesystem::path(testing::TempDir()) /
+       (std::string(testing::UnitTest::GetInstance()->current_test_info()->name()) + std::to_string(getpid())))
+          .string();
+  void write(const std::string& text) const { std::ofstream(path_) << text; }
+};
+
+TEST(Plan, RanksAreOneAllCoresAndTwiceAsMany) {
+  EXPECT_EQ(rank_counts(1), (std::vector<int>{1, 2}));
+  EXPECT_EQ(rank_counts(2), (std::vector<int>{1, 2, 4}));
+  EXPECT_EQ(rank_counts(3), (std::vector<int>{1, 2, 4, 6}));
+  EXPECT_EQ(rank_counts(64), (std::vector<int>{1, 2, 4, 64, 128}));
+}
+
+TEST(Plan, PointsAreAllCombinations) {
+  const std::vector<Point> points = points_of({"t", {{1, 2}, {3, 4}}});
+  ASSERT_EQ(points.size(), 4u);
+  EXPECT_EQ(points[1].sizes, (std::vector<double>{1, 4}));
+  EXPECT_EQ(points[2].sizes, (std::vector<double>{2, 3}));
+}
+
+TEST_F(SampleFile, ComesBackAsItWasWritten) {
+  const Samples written = samples();
+  std::string text = to_line(written.machine);
+  for (const Sample& sample : written.samples) text += to_line(sample);
+  write(text);
+  const Samples read = read_samples(path_);
+  EXPECT_EQ(read.machine, written.machine);
+  ASSERT_EQ(read.samples.size(), written.samples.size());
+  EXPECT_EQ(read.samples[7].point, written.samples[7].point);
+  EXPECT_EQ(read.samples[7].seconds, written.samples[7].seconds);
+  EXPECT_TRUE(missing_points(read, 2).empty());
+}
+
+TEST_F(SampleFile, ThatWasCutGoesOnWithThePointThatWasCut) {
+  const Samples all = samples();
+  const std::string two = to_line(all.machine) + to_line(all.samples[0]);
+  const std::string torn = to_line(all.samples[1]);
+  write(two + torn.substr(0, torn.size() / 2));
+  drop_torn_line(path_);
+  EXPECT_EQ(base::read_file(path_, 1 << 20), two);
+  const std::vector<Point> missing = missing_points(read_samples(path_), 1);
+  EXPECT_EQ(missing.size() + 1, points_for(1, kCores).size());
+  EXPECT_EQ(missing.front(), all.samples[1].point);
+}
+
+TEST_F(SampleFile, OfAnotherKindIsRefused) {
+  write("{\"step\": 1}\n");
+  EXPECT_THROW(read_samples(path_), base::InputError);
+}
+
+TEST(BuildCluster, WantsEveryPoint) {
+  Samples all = samples();
+  all.samples.pop_back();
+  EXPECT_THROW(build_cluster(all), base::InputError);
+}
+
+TEST(BuildCluster, ComesBackFromItsJson) {
+  const spec::Cluster built = build_cluster(samples());
+  const spec::Cluster read = spec::parse_cluster(spec::to_json(built), "machine.json");
+  ASSERT_TRUE(read.measured);
+  EXPECT_EQ(read.measured->machine, "made up, 2 cores");
+  EXPECT_EQ(read.measured->by_ranks.size(), built.measured->by_ranks.size());
+  EXPECT_EQ(spec::to_json(read), spec::to_json(built));
+}
+
+spec::Job job_on(const spec::Cluster& cluster, int64_t num_ranks) {
+  spec::Job job;
+  job.model = spec::get_model("llama-tiny");
+  job.cluster = cluster;
+  job.engine = spec::get_engine("layline");
+  job.num_gpus = num_ranks;
+  job.global_batch = 8;
+  job.sequence_length = 256;
+  return job;
+}
+
+double step_seconds(const spec::Cluster& cluster, int64_t num_ranks, const std::string& layout) {
+  const spec::Job job = job_on(cluster, num_ranks);
+  return cost::Pricer(job).price(layout::parse_layout(layout, {.num_gpus = num_ranks})).step_seconds;
+}
+
+TEST(MeasuredMachine, PricesEveryAxisOnAnyNumberOfRanks) {
+  const spec::Cluster cluster = build_cluster(samples());
+  for (const auto& [ranks, layout] : {std::pair{1, "mb1"},
+                                      {1, "mb2 ckpt=full"},
+                                      {1, "mb1 ckpt=selective"},
+                                      {2, "tp2 mb1"},
+                                      {2, "tp2 mb1 sp"},
+                                      {2, "pp2 mb1"},
+                                      {4, "dp2 tp2 mb1"},
+                                      {4, "pp4 mb1 sched=zb"},
+                                      {4, "dp4 mb1 zero0"},
+                                      {8, "dp4 pp2 mb1"},
+                                      {1, "mb1 attn=unfused norm=unfused"}}) {
+    EXPECT_GT(step_seconds(cluster, ranks, layout), 0) << layout;
+  }
+}
+
+TEST(MeasuredMachine, ThatTakesTwiceAsLongHasStepsTwiceAsLong) {
+  const spec::Cluster fast = build_cluster(samples()), slow = build_cluster(samples(2));
+  for (const auto& [ranks, layout] : {std::pair{1, "mb1"}, {2, "tp2 mb1 sp"}, {2, "pp2 mb1"}, {4, "dp4 mb1"}}) {
+    EXPECT_NEAR(step_seconds(slow, ranks, layout) / step_seconds(fast, ranks, layout), 2, 1e-6) << layout;
+  }
+}
+
+TEST(MeasuredMachine, HasNoMoreCoresForMoreRanks) {
+  const spec::Cluster cluster = build_cluster(samples());
+  EXPECT_NEAR(cost::peak_flops_per_second(job_on(cluster, 4)) / cost::peak_flops_per_second(job_on(cluster, 2)), 1,
+              1e-9);
+}
+
+}  // namespace
+}  // namespace layline::machine
