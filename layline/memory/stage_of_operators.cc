@@ -108,16 +108,25 @@ class StageOfOperators {
  private:
   void append(ChunkRun& run, const ChunkParts& parts) {
     buckets_.add(buckets_of(job_, layout_, parts), static_cast<double>(run.num_chunks));
-    const bool defers = layout_.schedule == spec::ScheduleKind::kZeroBubble;
-    run.passes = chunk_passes(job_, layout_, layer_, parts, defers);
+    run.passes = chunk_passes(job_, layout_, layer_, parts, defers());
     runs_.append(run);
   }
 
   StageMoment passes() const {
     const double message = layout_.pp > 1 ? layer_.passes.sizes.hidden : 0;
-    return peak_of_list(
-        {layout_.schedule, layout_.pp, group_.first_rank, micro_batches_, message, layout_.vp, runs_.all()});
+    StageOnList stage{layout_.schedule, layout_.pp, group_.first_rank, micro_batches_,
+                      message,          layout_.vp, runs_.all()};
+    StageMoment most = peak_of_list(stage);
+    // Later ranks keep fewer micro-batches, but more of them wait for their weight gradients where these are deferred.
+    const int64_t num_ranks = defers() ? group_.num_ranks : 1;
+    while (++stage.rank < group_.first_rank + num_ranks) {
+      const StageMoment moment = peak_of_list(stage);
+      if (moment.total() > most.total()) most = moment;
+    }
+    return most;
   }
+
+  bool defers() const { return layout_.schedule == spec::ScheduleKind::kZeroBubble; }
 
   double dp() const { return static_cast<double>(layout_.dp); }
   double shard() const { return layout_.zero >= 1 ? dp() : 1; }

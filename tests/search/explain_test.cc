@@ -66,6 +66,15 @@ RC_GTEST_PROP(Explain, StagesTellThePriceAgain, ()) {
   RC_ASSERT(is_near(along, micro_batches * (slowest.forward_seconds + slowest.backward_seconds)));
 }
 
+TEST(Explain, PeakIsThatOfALaterStageWhereWeightGradientsWait) {
+  spec::Job job = test::make_job({.engine = "layline", .num_gpus = 8, .global_batch = 8, .sequence_length = 8192});
+  job.model.num_layers = 7;
+  job.model.vocab = 1000;
+  const Explanation e = explain(job, test::layout_of(job, "tp2 pp4 mb1 ckpt=full sched=zb"));
+  EXPECT_EQ(e.fullest_stage, 2U);
+  EXPECT_DOUBLE_EQ(e.priced.price.peak_memory_bytes, e.stages[2].memory.total());
+}
+
 RC_GTEST_PROP(Explain, ComparesALayoutWithItselfAsTheSame, ()) {
   const spec::Job job = any_job();
   const Explanation e = explain(job, any_legal(job));
