@@ -1,6 +1,7 @@
 # Each target sets up what it needs (scripts/setup.sh), and does nothing that is already done.
 JOBS ?= $(shell nproc)
 FUZZ_SECONDS ?= 60
+PROPERTY_SEEDS ?= 5
 CONFIGURE = cmake --log-level=WARNING --preset
 BUILD = cmake --build $(1) --parallel $(JOBS)
 CTEST = ctest --test-dir $(1) --output-on-failure --parallel $(JOBS)
@@ -12,7 +13,7 @@ TSAN_TESTS = base trainer_comm trainer_pipeline
 TSAN_UNSEEN = Gloo|Watch
 space := $() $()
 
-.PHONY: all planner demo test test-asan test-tsan bench fuzz format lint clean help
+.PHONY: all planner demo test test-asan test-tsan properties bench fuzz format lint clean help
 .PHONY: setup-build setup-torch setup-huggingface setup-demo setup-lint setup-fuzz
 .DEFAULT_GOAL := all
 
@@ -43,6 +44,10 @@ test-asan: build-asan/build.ninja ## all tests but the trainer's, with address a
 test-tsan: build-tsan/build.ninja ## tests of what has threads, with data races checked
 	@$(call BUILD,build-tsan) --target $(TSAN_TESTS:=_test)
 	@TSAN_OPTIONS=suppressions=$(CURDIR)/tests/trainer/tsan.supp $(call CTEST,build-tsan) --tests-regex '^($(subst $(space),|,$(TSAN_TESTS)))\.' --exclude-regex '$(TSAN_UNSEEN)'
+
+properties: setup-huggingface build/build.ninja ## tests of properties, PROPERTY_SEEDS (5) times on new random examples
+	@$(call BUILD,build)
+	@scripts/properties.sh build $(PROPERTY_SEEDS)
 
 bench: setup-huggingface build/build.ninja ## benchmarks: planner, kernels, training against PyTorch
 	@$(call BUILD,build) --target programs layline_bench layline_trainer_bench
