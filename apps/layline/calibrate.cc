@@ -16,7 +16,7 @@ namespace {
 
 struct CalibrateFlags {
   std::vector<std::string> files;
-  std::string engine, gpu, output, leave_out = "sweep";
+  std::string engine, cluster, gpu, output, leave_out = "sweep";
   bool json = false;
 };
 
@@ -60,6 +60,7 @@ void run_calibrate(const CalibrateFlags& flags) {
   std::optional<base::Progress> progress;
   calibrate::CalibrateOptions options;
   options.engine = flags.engine;
+  options.cluster = flags.cluster;
   options.gpu = flags.gpu;
   options.leave_out = flags.leave_out == "model" ? calibrate::LeaveOut::kModel : calibrate::LeaveOut::kSweep;
   options.progress = [&](size_t, size_t total) {
@@ -79,6 +80,8 @@ void add_calibrate(CLI::App& app) {
   CLI::App* command = app.add_subcommand("calibrate", "Fit an engine's coefficients to recorded runs");
   command->add_option("runs", flags->files, "run records (CSV)")->required()->type_name("RUNS.csv");
   command->add_option("--engine", flags->engine, "learn from the runs of this engine")->required();
+  command->add_option("--cluster", flags->cluster,
+                      "cluster of the runs whose hardware column names it: what `layline bench` wrote, or any other");
   command->add_option("--gpu", flags->gpu, "learn from the runs on this GPU's family (default: that of the first run)");
   command->add_option("--output", flags->output, "calibration file to write")->required();
   command->add_option("--leave-out", flags->leave_out, "what the printed errors leave out")

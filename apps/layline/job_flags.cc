@@ -60,6 +60,9 @@ std::string job_title(const spec::Job& job) {
 std::string calibration_title(const spec::Job& job) {
   const spec::Calibration& calibration = job.calibration;
   const std::string bar = base::format_percent(calibration.relative_error_bar, 0);
+  if (!calibration.is_fitted() && job.cluster.is_measured_with(job.engine.name)) {
+    return fmt::format("from what was measured on it, step time ± {}", bar);
+  }
   if (!calibration.is_fitted()) return fmt::format("uncalibrated, step time ± {}", bar);
   return fmt::format("calibrated on {} runs, step time ± {}", base::format_count(calibration.num_timed_runs), bar);
 }

@@ -21,7 +21,7 @@ using nlohmann::ordered_json;
 
 struct ValidateFlags {
   std::vector<std::string> files;
-  std::string engine, calibration, leave_out = "none", predictions;
+  std::string engine, cluster, calibration, leave_out = "none", predictions;
   bool json = false;
 };
 
@@ -164,6 +164,7 @@ void run_validate(const ValidateFlags& flags) {
   calibrate::ValidateOptions options;
   options.leave_out = leave_out_of(flags.leave_out);
   options.engine = flags.engine;
+  options.cluster = flags.cluster;
   options.calibration = flags.calibration;
   options.progress = [&](size_t, size_t total) {
     if (!progress) progress.emplace(sink.get(), "refitting", static_cast<int64_t>(total));
@@ -184,6 +185,8 @@ void add_validate(CLI::App& app) {
   CLI::App* command = app.add_subcommand("validate", "Predict recorded runs and score the predictions");
   command->add_option("runs", flags->files, "run records (CSV)")->required()->type_name("RUNS.csv");
   command->add_option("--engine", flags->engine, "engine of all runs, instead of the engine column");
+  command->add_option("--cluster", flags->cluster,
+                      "cluster of the runs whose hardware column names it: what `layline bench` wrote, or any other");
   command->add_option("--calibration", flags->calibration,
                       "calibration file or name, or none (default: the shipped ones)");
   command->add_option("--leave-out", flags->leave_out, "refit without the sweep, or model, that is scored")

@@ -1,11 +1,14 @@
 #include "layline/calibrate/entry.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <map>
 #include <set>
 
+#include "layline/base/error.h"
+#include "layline/base/units.h"
 #include "layline/calibrate/predict.h"
 #include "layline/calibrate/run_job.h"
 #include "layline/layout/legality.h"
@@ -13,8 +16,6 @@
 
 namespace layline::calibrate {
 namespace {
-
-constexpr double kGiB = 1024.0 * 1024.0 * 1024.0;
 
 std::string job_key(const spec::Job& job, const runs::RunRecord& r) {
   const spec::Model& m = job.model;
@@ -38,6 +39,17 @@ bool has_seen(const spec::Calibration& calibration, const Entry& entry, LeaveOut
                      [&](const spec::MeasuredJob& measured) { return part(measured.job) == own; });
 }
 
+void check_is_used(const spec::Cluster& cluster, const std::string& where, const std::vector<runs::RunTable>& tables) {
+  std::set<std::string> found;
+  for (const runs::RunTable& table : tables) {
+    for (const runs::RunRecord& record : table.records) found.insert(record.hardware);
+  }
+  if (found.count(cluster.name) != 0) return;
+  throw base::InputError(
+      where, fmt::format("is cluster \"{}\", on which no run of the tables was: their hardware is {}", cluster.name,
+                         fmt::join(found, ", ")));
+}
+
 }  // namespace
 
 std::string score_reason(const runs::RunRecord& record) {
@@ -52,8 +64,12 @@ std::string score_reason(const runs::RunRecord& record) {
   }
 }
 
-std::vector<Entry> entries_of(const std::vector<runs::RunTable>& tables, const std::string& engine,
-                              const std::string& default_engine) {
+std::vector<Entry> entries_of(const std::vector<runs::RunTable>& tables, const EntryOptions& options) {
+  std::optional<spec::Cluster> cluster;
+  if (!options.cluster.empty()) {
+    cluster = spec::get_cluster(options.cluster);
+    check_is_used(*cluster, options.cluster, tables);
+  }
   std::vector<Entry> entries;
   std::map<std::string, std::shared_ptr<spec::Job>> jobs;
   for (const runs::RunTable& table : tables) {
@@ -61,7 +77,9 @@ std::vector<Entry> entries_of(const std::vector<runs::RunTable>& tables, const s
       Entry entry;
       entry.record = &record;
       entry.sweep = runs::sweep_name(record);
-      RunJobOrReason run = job_of(record, engine.empty() && record.engine.empty() ? default_engine : engine);
+      const bool has_no_engine = options.engine.empty() && record.engine.empty();
+      RunJobOrReason run =
+          job_of(record, has_no_engine ? options.default_engine : options.engine, cluster ? &*cluster : nullptr);
       if (!run.run) {
         entry.reason = run.reason;
         entries.push_back(std::move(entry));
@@ -89,7 +107,7 @@ Observation observation_of(const Entry& entry, const std::string& group) {
   run.group = group;
   const bool ok = r.status == runs::RunStatus::kOk;
   if (ok) run.seconds = runs::step_seconds(r).value_or(0);
-  if (ok && r.peak_memory_GiB) run.memory_bytes = *r.peak_memory_GiB * kGiB;
+  if (ok && r.peak_memory_GiB) run.memory_bytes = *r.peak_memory_GiB * base::kGib;
   run.memory_kind = memory_kind_of(r);
   run.memory_rank = memory_rank_of(r);
   run.judged = ok || r.status == runs::RunStatus::kOom;

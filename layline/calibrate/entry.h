@@ -25,10 +25,14 @@ struct Entry {
 // Why the record counts in no score; empty when it does.
 std::string score_reason(const runs::RunRecord& record);
 
-// One a record, in the order of the tables. engine: replaces the engine column when not empty; default_engine: that of
-// rows without one, may be empty.
-std::vector<Entry> entries_of(const std::vector<runs::RunTable>& tables, const std::string& engine,
-                              const std::string& default_engine = "");
+struct EntryOptions {
+  std::string engine = "";          // replaces the engine column when not empty
+  std::string default_engine = "";  // of rows without one; may be empty
+  std::string cluster = "";         // name or file, of the rows whose hardware column names it; may be empty
+};
+
+// One a record, in the order of the tables. Throws base::InputError when there is no such cluster, or no run on it.
+std::vector<Entry> entries_of(const std::vector<runs::RunTable>& tables, const EntryOptions& options);
 
 Observation observation_of(const Entry& entry, const std::string& group);
 

@@ -151,7 +151,6 @@ Fit solve(const Unknowns& unknowns, const Fit& base, const ResidualFunction& fun
   return applied(unknowns, base, values.data());
 }
 
-// The unknowns that some residual reacts to, among those of one class.
 Unknowns unknowns_of(spec::CoefficientClass wanted) {
   Unknowns unknowns;
   for (const spec::CoefficientInfo& info : spec::coefficient_table()) {
@@ -218,10 +217,13 @@ Fit fit(const std::vector<Observation>& runs, const Fit& base, const FitOptions&
         static_cast<int>(remembered.size()), options.max_iterations);
   }
   if (!timed.empty()) {
+    const bool is_measured = timed.front().job->cluster.is_measured_with(timed.front().job->engine.name);
+    const spec::CoefficientClass wanted =
+        is_measured ? spec::CoefficientClass::kMeasured : spec::CoefficientClass::kTime;
     // From a wide scale to the real one, so that a far start does not take every run for an outlier.
     for (const double scale : {16.0, 4.0, 1.0}) {
       result = solve(
-          unknowns_of(spec::CoefficientClass::kTime), result,
+          unknowns_of(wanted), result,
           [&](const Fit& f, std::vector<double>& r) { time_residuals(timed, f, scale * options.time_sigma, r); },
           static_cast<int>(timed.size()), options.max_iterations, scale > 4);
     }

@@ -107,7 +107,7 @@ Forecast forecast_of(const std::string& sweep, const std::vector<size_t>& own, c
 }  // namespace
 
 std::vector<Forecast> forecast_sweeps(const std::vector<runs::RunTable>& tables, const ForecastOptions& options) {
-  const std::vector<Entry> entries = entries_of(tables, options.engine);
+  const std::vector<Entry> entries = entries_of(tables, {.engine = options.engine});
   std::map<std::pair<std::string, std::string>, std::vector<size_t>> sweeps;  // by name and calibration
   std::map<std::string, std::vector<size_t>> learned;                         // by calibration
   for (size_t i = 0; i < entries.size(); ++i) {

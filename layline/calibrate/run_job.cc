@@ -114,14 +114,15 @@ layout::Layout layout_of(const runs::RunRecord& r, const spec::Engine& engine, i
 
 }  // namespace
 
-RunJobOrReason job_of(const runs::RunRecord& record, const std::string& engine_override) {
+RunJobOrReason job_of(const runs::RunRecord& record, const std::string& engine_override, const spec::Cluster* cluster) {
   if (std::string missing = missing_field(record); !missing.empty()) return {std::nullopt, std::move(missing)};
   try {
     RunJob run;
     run.engine_name = engine_override.empty() ? record.engine : engine_override;
     if (run.engine_name.empty()) return {std::nullopt, "no engine in the record"};
     run.job.engine = spec::get_engine(run.engine_name);
-    run.job.cluster = spec::cluster_for_hardware(record.hardware, record.interconnect);
+    const bool is_on_cluster = cluster != nullptr && cluster->name == record.hardware;
+    run.job.cluster = is_on_cluster ? *cluster : spec::cluster_for_hardware(record.hardware, record.interconnect);
     if (record.gpus_per_node) {
       run.job.cluster.gpus_per_node = static_cast<int>(std::min(*record.gpus_per_node, kMaxNode));
     }

@@ -23,8 +23,9 @@ struct RunJobOrReason {
 
 // Builds both from the record's columns. The notes `layout=` (a layout text, for what columns cannot say) and
 // `memory_limit_bytes=` (of each rank, less than the GPU has) win over them. `engine_override` replaces the engine
-// column when not empty. A record that lacks a needed field, or names an unknown engine or hardware, comes back with
-// the reason. Does not throw.
-RunJobOrReason job_of(const runs::RunRecord& record, const std::string& engine_override);
+// column when not empty; `cluster`, which may be null, is that of the records whose hardware column names it. A record
+// that lacks a needed field, or names an unknown engine or hardware, comes back with the reason. Does not throw.
+RunJobOrReason job_of(const runs::RunRecord& record, const std::string& engine_override,
+                      const spec::Cluster* cluster = nullptr);
 
 }  // namespace layline::calibrate

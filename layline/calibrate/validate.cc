@@ -8,6 +8,7 @@
 #include <set>
 
 #include "layline/base/error.h"
+#include "layline/base/units.h"
 #include "layline/calibrate/entry.h"
 #include "layline/layout/layout_text.h"
 #include "layline/spec/registry.h"
@@ -15,7 +16,6 @@
 namespace layline::calibrate {
 namespace {
 
-constexpr double kGiB = 1024.0 * 1024.0 * 1024.0;
 // Nine of ten left-out times lie within the bar that is printed.
 constexpr double kBarShare = 0.91;
 
@@ -86,7 +86,7 @@ ScoredRun scored_of(const ValidatedRun& run) {
   scored.real_seconds = runs::step_seconds(r);
   scored.predicted_seconds = run.prediction.step_seconds;
   scored.relative_error_bar = run.prediction.relative_error_bar;
-  if (r.peak_memory_GiB) scored.real_memory_bytes = *r.peak_memory_GiB * kGiB;
+  if (r.peak_memory_GiB) scored.real_memory_bytes = *r.peak_memory_GiB * base::kGib;
   switch (memory_rank_of(r)) {
     case MemoryRank::kFirst:
       scored.predicted_memory_bytes = run.prediction.first_stage_bytes;
@@ -160,7 +160,7 @@ std::vector<spec::MeasuredJob> measured_jobs(const std::vector<size_t>& members,
 }  // namespace
 
 Validation validate(const std::vector<runs::RunTable>& tables, const ValidateOptions& options) {
-  const std::vector<Entry> entries = entries_of(tables, options.engine);
+  const std::vector<Entry> entries = entries_of(tables, {.engine = options.engine, .cluster = options.cluster});
   Validation validation;
   for (const Entry& entry : entries) {
     ValidatedRun run;
@@ -195,7 +195,7 @@ Validation validate(const std::vector<runs::RunTable>& tables, const ValidateOpt
 }
 
 spec::Calibration calibrate(const std::vector<runs::RunTable>& tables, const CalibrateOptions& options) {
-  const std::vector<Entry> entries = entries_of(tables, "", options.engine);
+  const std::vector<Entry> entries = entries_of(tables, {.default_engine = options.engine, .cluster = options.cluster});
   const std::string engine = spec::get_engine(options.engine).name;
   std::string family = options.gpu.empty() ? "" : spec::get_gpu(options.gpu).family;
   std::vector<size_t> members;

@@ -21,6 +21,7 @@ enum class LeaveOut { kNone, kSweep, kModel };
 struct ValidateOptions {
   LeaveOut leave_out = LeaveOut::kNone;
   std::string engine = "";       // replaces the engine column when not empty
+  std::string cluster = "";      // name or file, of the runs whose hardware column names it
   std::string calibration = "";  // name or file for all runs; "none"; "" = the shipped one of each
   std::function<void(size_t done, size_t total)> progress = {};  // fits done; may be empty
 };
@@ -42,8 +43,9 @@ struct Validation {
 Validation validate(const std::vector<runs::RunTable>& tables, const ValidateOptions& options);
 
 struct CalibrateOptions {
-  std::string engine = "";  // name, alias or file: learn from the runs whose engine column says so, or is empty
-  std::string gpu = "";     // and from those on this GPU's family; "": the family of the first such run
+  std::string engine = "";   // name, alias or file: learn from the runs whose engine column says so, or is empty
+  std::string cluster = "";  // as ValidateOptions has it
+  std::string gpu = "";      // and from those on this GPU's family; "": the family of the first such run
   LeaveOut leave_out = LeaveOut::kSweep;
   std::function<void(size_t done, size_t total)> progress = {};
 };

@@ -24,8 +24,7 @@ Machine::Machine(const spec::Job& job, const spec::Coefficients& coefficients)
       inter_bytes_per_second_per_gpu(job.cluster.inter_bytes_per_second_per_gpu),
       intra_latency_seconds(job.cluster.intra_latency_seconds),
       inter_latency_seconds(job.cluster.inter_latency_seconds) {
-  const auto& tables = job.cluster.measured;
-  if (tables && tables->engine == job.engine.name) measured = std::make_shared<const Measured>(job);
+  if (job.cluster.is_measured_with(job.engine.name)) measured = std::make_shared<const Measured>(job, k);
 }
 
 }  // namespace layline::cost

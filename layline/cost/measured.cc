@@ -18,16 +18,17 @@ double threads_of(double num_ranks, double num_cores) { return std::max(1.0, std
 
 }  // namespace
 
-Measured::Measured(const spec::Job& job)
+Measured::Measured(const spec::Job& job, const spec::Coefficients& coefficients)
     : measurements_(job.cluster.measured),
       ranks_(measurements_->nearest(static_cast<double>(job.num_gpus))),
       alone_(measurements_->nearest(std::min<double>(static_cast<double>(job.num_gpus), measurements_->num_cores))),
+      k_(coefficients),
       precision_(job.precision) {
   const double cores = measurements_->num_cores;
   const double ranks = static_cast<double>(job.num_gpus);
   sharing_ = sharing_of(ranks, cores);
   more_sharing_ = sharing_ / sharing_of(ranks_.num_ranks, cores);
-  factor_ = sharing_ * alone_.num_threads / threads_of(ranks, cores);
+  factor_ = k_.measured_compute_scale * sharing_ * alone_.num_threads / threads_of(ranks, cores);
 }
 
 const spec::MeasuredTable& Measured::table(const spec::MeasuredRanks& ranks, const std::string& name) {
@@ -52,7 +53,8 @@ double Measured::collective(std::string_view what, spec::Precision precision, in
   const double n = static_cast<double>(group_size), m = static_cast<double>(size);
   const double more = (n - 1) / n / ((m - 1) / m);
   const double sizes[] = {bytes * more};
-  return more_sharing_ * table(ranks_, spec::measured::name(what, precision, size)).at(sizes);
+  const double seconds = more_sharing_ * table(ranks_, spec::measured::name(what, precision, size)).at(sizes);
+  return k_.measured_collective_scale * seconds + k_.measured_collective_seconds;
 }
 
 double Measured::number(std::string_view what, double otherwise) const {

@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 
+#include "layline/spec/coefficients.h"
 #include "layline/spec/job.h"
 #include "layline/spec/measurements.h"
 
@@ -16,10 +17,12 @@ namespace layline::cost {
 class Measured {
  public:
   // Of the ranks of this job, all of which are busy. Throws base::InputError when the file lacks a table.
-  explicit Measured(const spec::Job& job);
+  Measured(const spec::Job& job, const spec::Coefficients& coefficients);
 
   spec::Precision precision() const { return precision_; }
   double element_bytes() const { return precision_ == spec::Precision::kFp32 ? 4 : 2; }
+
+  const spec::Coefficients& k() const { return k_; }
 
   // Seconds from the table of that name (spec/measured_names.h), 0 when a size is 0.
   double seconds(std::string_view what, std::initializer_list<double> sizes) const;
@@ -36,6 +39,7 @@ class Measured {
   std::shared_ptr<const spec::Measurements> measurements_;
   const spec::MeasuredRanks& ranks_;
   const spec::MeasuredRanks& alone_;  // where kernels were measured: ranks that share no core
+  spec::Coefficients k_;
   spec::Precision precision_;
   double sharing_ = 1;
   double more_sharing_ = 1;  // than where it was measured

@@ -110,7 +110,7 @@ LayerCost measured_layer_cost(const spec::Job& job, const Measured& measured, co
   settle(cost.backward, measured.number(m::kBackwardFactor, 1), measured.number(m::kBackwardExtra, 0));
   cost.forward.tensor_parallel = tensor_parallel(measured, shape, z, /*is_forward=*/true);
   cost.backward.tensor_parallel = tensor_parallel(measured, shape, z, /*is_forward=*/false);
-  cost.weight_gradient = weight_gradient;
+  cost.weight_gradient = weight_gradient * measured.number(m::kBackwardFactor, 1);
   if (shape.checkpointing == layout::Checkpointing::kFull) {
     cost.recompute = cost.forward;
   } else if (shape.checkpointing == layout::Checkpointing::kSelective) {
@@ -118,6 +118,7 @@ LayerCost measured_layer_cost(const spec::Job& job, const Measured& measured, co
     cost.recompute.memory_bound =
         2 * measured.seconds(m::kNorm, {z.hidden_elements}) + measured.seconds(m::kCopy, {z.tokens * z.query});
   }
+  cost.recompute = cost.recompute * measured.k().measured_recompute_scale;
   return cost;
 }
 

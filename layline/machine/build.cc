@@ -37,11 +37,9 @@ spec::MeasuredTable table_of(const Series& series, const Seconds& seconds) {
 spec::MeasuredRanks ranks_of(const Samples& samples, int num_ranks) {
   spec::MeasuredRanks ranks;
   ranks.num_ranks = num_ranks;
-  Seconds seconds;
+  const Seconds seconds = fastest_seconds(samples, num_ranks);
   for (const Sample& sample : samples.samples) {
-    if (sample.num_ranks != num_ranks) continue;
-    seconds[sample.point] = sample.seconds;
-    ranks.num_threads = sample.num_threads;
+    if (sample.num_ranks == num_ranks) ranks.num_threads = sample.num_threads;
   }
   for (const Series& series : series_for(num_ranks, samples.machine.num_cores))
     ranks.tables[series.table] = table_of(series, seconds);
@@ -148,7 +146,7 @@ void add_layer_numbers(const spec::Cluster& cluster, Precision precision, spec::
     const spec::Job job = probe_job(cluster, ranks.num_ranks, point.sizes[0], precision);
     memory::LayerShape shape;
     shape.mb = static_cast<int64_t>(point.sizes[1]) / kProbeSequence;
-    const cost::LayerCost cost = cost::measured_layer_cost(job, cost::Measured(job), shape);
+    const cost::LayerCost cost = cost::measured_layer_cost(job, cost::Measured(job, {}), shape);
     predicted_forward.push_back(cost.forward.total());
     predicted_backward.push_back(cost.backward.total());
   }

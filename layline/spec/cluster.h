@@ -31,6 +31,7 @@ struct Cluster {
   std::map<std::string, std::string> sources;
   // Of a machine that `layline bench` measured; else null. The calibration is for the engine that was measured.
   std::shared_ptr<const Measurements> measured;
+  bool is_measured_with(const std::string& engine) const { return measured && measured->engine == engine; }
   std::shared_ptr<const Calibration> calibration;
 };
 

@@ -18,8 +18,8 @@ struct Coefficients {
 #undef LAYLINE_COEFFICIENT
 };
 
-// What a fit learns a coefficient from: step times, or bytes and verdicts.
-enum class CoefficientClass { kTime, kMemory };
+// What a fit learns a coefficient from: step times, those on measured machines, or bytes and verdicts.
+enum class CoefficientClass { kTime, kMeasured, kMemory };
 
 struct CoefficientInfo {
   std::string_view name;

@@ -6,11 +6,10 @@
 #include <algorithm>
 
 #include "layline/base/error.h"
+#include "layline/base/units.h"
 
 namespace layline::sweep {
 namespace {
-
-constexpr double kGiB = 1024.0 * 1024.0 * 1024.0;
 
 // FNV-1a, 64 bits.
 uint64_t hash_of(const std::string& text) {
@@ -82,7 +81,7 @@ void put_layout(const layout::Layout& layout, runs::RunRecord& record) {
 void put_measured(const Measurement& measured, const spec::Job& job, runs::RunRecord& record) {
   record.status = measured.status;
   if (measured.peak_memory_bytes > 0) {
-    record.peak_memory_GiB = static_cast<double>(measured.peak_memory_bytes) / kGiB;
+    record.peak_memory_GiB = static_cast<double>(measured.peak_memory_bytes) / base::kGib;
     record.memory_rank = "max";
     record.memory_kind = "allocated";
   }

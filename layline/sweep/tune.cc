@@ -8,13 +8,13 @@
 #include <utility>
 
 #include "layline/base/error.h"
+#include "layline/base/units.h"
 #include "layline/sweep/tuner.h"
 
 namespace layline::sweep {
 namespace {
 
 constexpr size_t kMaxCandidates = 1000;  // the most promising ones
-constexpr double kBytesPerGiB = 1024.0 * 1024.0 * 1024.0;
 
 double memory_margin(const PlannedRun& run) {
   const double margin = run.prediction.margin_bytes;
@@ -150,7 +150,7 @@ class Tuning {
     }
     const double predicted_bytes = runs_[i].prediction.max_bytes;
     if (trial.run.step_seconds && record.peak_memory_GiB && predicted_bytes > 0) {
-      tuner_.measured_memory(i, *record.peak_memory_GiB * kBytesPerGiB / predicted_bytes - 1);
+      tuner_.measured_memory(i, *record.peak_memory_GiB * base::kGib / predicted_bytes - 1);
     }
     trial.wall_seconds = number_note(record, "wall_seconds");
     trial.confidence_after = tuner_.confidence();

@@ -52,6 +52,20 @@ void expect_same_prediction(const Prediction& a, const Prediction& b) {
   EXPECT_EQ(a.fit_probability, b.fit_probability);
 }
 
+TEST(Validate, TakesTheClusterOfTheRunsThatNameIt) {
+  const std::vector<RunTable> tables = {synthetic_table()};
+  const std::string hardware = tables[0].records[0].hardware;
+  const Validation plain = validate(tables, {.calibration = "none"});
+  const Validation same = validate(tables, {.cluster = hardware, .calibration = "none"});
+  EXPECT_EQ(plain.runs[0].prediction.step_seconds, same.runs[0].prediction.step_seconds);
+  try {
+    validate(tables, {.cluster = "h100-80gb"});
+    FAIL() << "no run was on it";
+  } catch (const base::InputError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("their hardware is " + hardware));
+  }
+}
+
 TEST(LeaveOneSweepOut, DoesNotLookAtTheSweepItScores) {
   const RunTable before = synthetic_table();
   RunTable after = before;
