@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -85,6 +87,33 @@ std::vector<Point> missing_points(const Samples& samples, int num_ranks) {
   std::vector<Point> missing = points_for(num_ranks, samples.machine.num_cores);
   std::erase_if(missing, [&](const Point& point) { return known.count(point) != 0; });
   return missing;
+}
+
+std::map<Point, double> fastest_seconds(const Samples& samples, int num_ranks) {
+  std::map<Point, double> seconds;
+  for (const Sample& sample : samples.samples) {
+    if (sample.num_ranks != num_ranks) continue;
+    const auto [at, is_new] = seconds.emplace(sample.point, sample.seconds);
+    if (!is_new) at->second = std::min(at->second, sample.seconds);
+  }
+  return seconds;
+}
+
+std::vector<Point> doubtful_points(const Samples& samples, int num_ranks) {
+  constexpr double kTolerance = 1.1;
+  const std::map<Point, double> seconds = fastest_seconds(samples, num_ranks);
+  const auto is_part_of = [](const Point& small, const Point& large) {
+    return small.table == large.table && std::equal(small.sizes.begin(), small.sizes.end(), large.sizes.begin(),
+                                                    large.sizes.end(), std::less_equal<>());
+  };
+  std::vector<Point> doubtful;
+  for (const auto& [point, own] : seconds) {
+    const bool is_slow = std::any_of(seconds.begin(), seconds.end(), [&, &point = point, own = own](const auto& other) {
+      return is_part_of(point, other.first) && own > kTolerance * other.second;
+    });
+    if (is_slow) doubtful.push_back(point);
+  }
+  return doubtful;
 }
 
 }  // namespace layline::machine

@@ -3,11 +3,13 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 
 #include "layline/base/error.h"
 #include "layline/base/file.h"
+#include "layline/calibrate/fit.h"
 #include "layline/cost/step.h"
 #include "layline/layout/layout_text.h"
 #include "layline/machine/build.h"
@@ -95,6 +97,24 @@ TEST_F(SampleFile, OfAnotherKindIsRefused) {
   EXPECT_THROW(read_samples(path_), base::InputError);
 }
 
+TEST(Samples, ThatTookLongerThanALargerOneAreDoubtful) {
+  Samples noisy = samples();
+  EXPECT_TRUE(doubtful_points(noisy, 1).empty());
+  const Sample small = *std::find_if(noisy.samples.begin(), noisy.samples.end(), [](const Sample& sample) {
+    return sample.point.table == spec::measured::name(spec::measured::kProductForward, spec::Precision::kBf16);
+  });
+  Sample slow = small;
+  slow.seconds *= 1e6;
+  std::erase_if(noisy.samples, [&](const Sample& sample) {
+    return sample.num_ranks == 1 && sample.point.table == small.point.table && sample.point.sizes == small.point.sizes;
+  });
+  noisy.samples.push_back(slow);
+  ASSERT_EQ(doubtful_points(noisy, 1).size(), 1U);
+  EXPECT_EQ(doubtful_points(noisy, 1).front().sizes, small.point.sizes);
+  noisy.samples.push_back(small);  // measured again: the faster one counts
+  EXPECT_TRUE(doubtful_points(noisy, 1).empty());
+}
+
 TEST(BuildCluster, WantsEveryPoint) {
   Samples all = samples();
   all.samples.pop_back();
@@ -148,6 +168,37 @@ TEST(MeasuredMachine, ThatTakesTwiceAsLongHasStepsTwiceAsLong) {
   for (const auto& [ranks, layout] : {std::pair{1, "mb1"}, {2, "tp2 mb1 sp"}, {2, "pp2 mb1"}, {4, "dp4 mb1"}}) {
     EXPECT_NEAR(step_seconds(slow, ranks, layout) / step_seconds(fast, ranks, layout), 2, 1e-6) << layout;
   }
+}
+
+// What runs would take if collectives were late, recomputation cheap and a step had work of its own.
+calibrate::Observation run_on(const std::shared_ptr<const spec::Job>& job, const std::string& layout,
+                              const spec::Coefficients& truth) {
+  calibrate::Observation run;
+  run.job = job;
+  run.layout = layout::parse_layout(layout, {.num_gpus = job->num_gpus});
+  run.seconds = cost::Pricer(job, truth).price(run.layout).step_seconds;
+  return run;
+}
+
+TEST(MeasuredMachine, LearnsFromFourRuns) {
+  const spec::Cluster cluster = build_cluster(samples());
+  spec::Coefficients truth;
+  truth.measured_compute_scale = 1.2;
+  truth.measured_recompute_scale = 0.8;
+  truth.measured_collective_seconds = 2e-4;
+  std::vector<calibrate::Observation> runs;
+  for (const auto& [ranks, layout] :
+       {std::pair{1, "mb1"}, {1, "mb2 ckpt=full"}, {2, "tp2 mb1 sp"}, {4, "dp2 pp2 mb1"}}) {
+    runs.push_back(run_on(std::make_shared<spec::Job>(job_on(cluster, ranks)), layout, truth));
+  }
+  const calibrate::Fit fit = calibrate::fit(runs, {}, {});
+  for (const auto& [ranks, layout] : {std::pair{1, "mb4"}, {2, "tp2 mb2 ckpt=full"}, {4, "dp2 tp2 mb1"}}) {
+    const auto job = std::make_shared<spec::Job>(job_on(cluster, ranks));
+    const calibrate::Observation unseen = run_on(job, layout, truth);
+    EXPECT_NEAR(run_on(job, layout, fit.coefficients).seconds / unseen.seconds, 1, 0.06) << layout;
+    EXPECT_GT(std::abs(run_on(job, layout, {}).seconds / unseen.seconds - 1), 0.1) << layout;
+  }
+  EXPECT_EQ(fit.coefficients.gemm_efficiency, spec::Coefficients().gemm_efficiency);
 }
 
 TEST(MeasuredMachine, HasNoMoreCoresForMoreRanks) {

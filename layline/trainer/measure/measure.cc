@@ -30,8 +30,9 @@ constexpr double kRepeatSeconds = 3e-3;         // that a repeat takes at least;
 constexpr double kSharedRepeatSeconds = 12e-3;  // … where ranks share cores, and take turns every few milliseconds
 constexpr int64_t kMostCalls = 400;             // of a repeat
 constexpr size_t kRepeats = 3;
-constexpr size_t kMostRepeats = 6;     // of what is noisy, …
-constexpr double kMostSeconds = 0.05;  // … until it has taken that long
+constexpr size_t kMostRepeats = 12;   // of what is noisy, …
+constexpr double kMostSeconds = 0.1;  // … until it has taken that long
+constexpr int kMostRounds = 3;        // over points that are doubtful
 constexpr double kNoise = 0.05;
 
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
@@ -104,17 +105,20 @@ class Appender {
 void measure_all(comm::GroupFactory& factory, const std::string& samples_file) {
   const at::NoGradGuard no_grad;
   const std::unique_ptr<comm::Group> world = factory.make_world();
-  const machine::Samples samples = machine::read_samples(samples_file);
-  const int num_ranks = static_cast<int>(world->size());
-  const std::vector<machine::Point> missing = machine::missing_points(samples, num_ranks);
-  world->barrier();  // before anybody writes what others still read
   const Appender appender(samples_file);
-  const bool shares = num_ranks > samples.machine.num_cores;
-  for (const machine::Point& point : missing) {
-    const machine::Sample sample = measure(point, factory, *world, shares ? kSharedRepeatSeconds : kRepeatSeconds);
-    if (world->rank() == 0) appender.append(machine::to_line(sample));
+  for (int round = 0; round <= kMostRounds; ++round) {
+    const machine::Samples samples = machine::read_samples(samples_file);
+    const int num_ranks = static_cast<int>(world->size());
+    const std::vector<machine::Point> points =
+        round == 0 ? machine::missing_points(samples, num_ranks) : machine::doubtful_points(samples, num_ranks);
+    world->barrier();  // before anybody writes what others still read
+    const bool shares = num_ranks > samples.machine.num_cores;
+    for (const machine::Point& point : points) {
+      const machine::Sample sample = measure(point, factory, *world, shares ? kSharedRepeatSeconds : kRepeatSeconds);
+      if (world->rank() == 0) appender.append(machine::to_line(sample));
+    }
+    world->barrier();
   }
-  world->barrier();
 }
 
 }  // namespace
