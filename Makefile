@@ -13,7 +13,7 @@ TSAN_TESTS = base trainer_comm trainer_pipeline
 TSAN_UNSEEN = Gloo|Watch
 space := $() $()
 
-.PHONY: all planner demo test test-asan test-tsan properties bench fuzz format lint clean help
+.PHONY: all planner demo test test-asan test-tsan properties bench closed-loop closed-loop-slice fuzz format lint clean help
 .PHONY: setup-build setup-torch setup-huggingface setup-demo setup-lint setup-fuzz
 .DEFAULT_GOAL := all
 
@@ -54,6 +54,14 @@ bench: setup-huggingface build/build.ninja ## benchmarks: planner, kernels, trai
 	build/layline_bench
 	build/layline_trainer_bench
 	scripts/python.sh bench/trainer_vs_pytorch.py $(BENCH_FLAGS)
+
+closed-loop: all ## the planner against the trainer on this machine: seconds, bytes, verdicts, picks (half an hour)
+	@mkdir -p build/closed-loop
+	build/layline bench --output build/closed-loop/machine.json
+	bench/closed_loop.py --machine build/closed-loop/machine.json --check
+
+closed-loop-slice: all
+	bench/closed_loop.py --sweep bench/closed_loop_slice.json --folder build/closed-loop-slice --only bytes,verdicts --check
 
 fuzz: setup-fuzz build-fuzz/build.ninja ## every fuzzer for FUZZ_SECONDS (60)
 	@$(call BUILD,build-fuzz) --target fuzzers

@@ -177,7 +177,7 @@ void run_explain(const ExplainFlags& flags) {
   if (!flags.against.empty()) other = search::explain(job, legal_layout(job, flags.against, "--against"));
   std::optional<sweep::SideBySide> beside;
   if (!flags.measured.empty()) {
-    beside = sweep::beside(explanation, trainer::metrics::read_metrics(flags.measured), flags.measured);
+    beside = sweep::beside(job, explanation, trainer::metrics::read_metrics(flags.measured), flags.measured);
   }
   if (!flags.trace.empty()) {
     constexpr int64_t kTraced = 256;

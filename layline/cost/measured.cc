@@ -57,9 +57,13 @@ double Measured::collective(std::string_view what, spec::Precision precision, in
   return k_.measured_collective_scale * seconds + k_.measured_collective_seconds;
 }
 
-double Measured::number(std::string_view what, double otherwise) const {
-  const auto found = ranks_.numbers.find(spec::measured::name(what, precision_));
-  return found == ranks_.numbers.end() ? otherwise : found->second;
+double Measured::factor(std::string_view what, double hidden, double tokens) const {
+  const auto found = ranks_.tables.find(spec::measured::name(what, precision_));
+  if (found == ranks_.tables.end()) return 1;
+  const std::vector<std::vector<double>>& axes = found->second.axes;
+  const double sizes[] = {std::clamp(hidden, axes[0].front(), axes[0].back()),
+                          std::clamp(tokens, axes[1].front(), axes[1].back())};
+  return found->second.at(sizes);
 }
 
 }  // namespace layline::cost

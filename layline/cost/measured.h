@@ -28,7 +28,9 @@ class Measured {
   double seconds(std::string_view what, std::initializer_list<double> sizes) const;
   // Of a collective in which `group_size` ranks take part; 0 for groups of one.
   double collective(std::string_view what, spec::Precision precision, int64_t group_size, double bytes) const;
-  double number(std::string_view what, double otherwise) const;
+  // What a layer's pass takes against the sum of its kernels, from the table of that name; at the sizes nearest to
+  // these, where it was not measured so far. 1 while there is no such table.
+  double factor(std::string_view what, double hidden, double tokens) const;
 
   // How many ranks a core has to serve, at least 1: the measured seconds have it inside.
   double sharing() const { return sharing_; }

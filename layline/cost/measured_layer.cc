@@ -1,6 +1,7 @@
 #include "layline/cost/measured_layer.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "layline/memory/parameters.h"
 #include "layline/spec/measured_names.h"
@@ -85,12 +86,10 @@ double backward_kernels(const Measured& measured, const Sizes& z) {
          2 * measured.seconds(m::kCopy, {z.tokens * z.kv}) + measured.seconds(m::kSwigluBackward, {z.tokens * z.ffn});
 }
 
-// What kernels take among others, and what is beside them.
-void settle(PassSeconds& pass, double factor, double extra) {
-  pass.gemm *= factor;
-  pass.attention *= factor;
-  pass.memory_bound *= factor;
-  pass.launch = extra;
+// Kernels take longer among others than alone. Layers were measured whole: one that tp divides is like a narrower one
+// with as much work.
+double factor_of(const Measured& measured, std::string_view what, const memory::LayerShape& shape, const Sizes& z) {
+  return measured.factor(what, z.hidden / std::sqrt(static_cast<double>(shape.tp)), z.tokens);
 }
 
 }  // namespace
@@ -106,11 +105,12 @@ LayerCost measured_layer_cost(const spec::Job& job, const Measured& measured, co
   cost.backward.gemm = products(measured, m::kProductInput, z) + weight_gradient;
   cost.backward.attention = attention.backward;
   cost.backward.memory_bound = backward_kernels(measured, z);
-  settle(cost.forward, measured.number(m::kForwardFactor, 1), measured.number(m::kForwardExtra, 0));
-  settle(cost.backward, measured.number(m::kBackwardFactor, 1), measured.number(m::kBackwardExtra, 0));
+  const double backward_factor = factor_of(measured, m::kBackwardFactor, shape, z);
+  cost.forward = cost.forward * factor_of(measured, m::kForwardFactor, shape, z);
+  cost.backward = cost.backward * backward_factor;
   cost.forward.tensor_parallel = tensor_parallel(measured, shape, z, /*is_forward=*/true);
   cost.backward.tensor_parallel = tensor_parallel(measured, shape, z, /*is_forward=*/false);
-  cost.weight_gradient = weight_gradient * measured.number(m::kBackwardFactor, 1);
+  cost.weight_gradient = weight_gradient * backward_factor;
   if (shape.checkpointing == layout::Checkpointing::kFull) {
     cost.recompute = cost.forward;
   } else if (shape.checkpointing == layout::Checkpointing::kSelective) {

@@ -208,7 +208,7 @@ double Pricer::State::add_pipeline(const layout::Layout& layout, const ShapePric
   const double shard = layout.zero >= 1 ? static_cast<double>(memory::shard_size(layout)) : 1;
   if (const Measured* measured = machine.measured.get()) {
     price[Kind::kOptimizer] = measured_optimizer_seconds(*measured, parameters, shard);
-    price[Kind::kOther] = measured->number(spec::measured::kStepExtra, 0) + machine.k.measured_step_seconds;
+    price[Kind::kOther] = machine.k.measured_step_seconds;
     return parameters;
   }
   price[Kind::kOptimizer] = machine.k.optimizer_traffic * parameters / shard / machine.memory_bytes_per_second +

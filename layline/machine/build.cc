@@ -37,7 +37,7 @@ spec::MeasuredTable table_of(const Series& series, const Seconds& seconds) {
 spec::MeasuredRanks ranks_of(const Samples& samples, int num_ranks) {
   spec::MeasuredRanks ranks;
   ranks.num_ranks = num_ranks;
-  const Seconds seconds = fastest_seconds(samples, num_ranks);
+  const Seconds seconds = seconds_of_points(samples, num_ranks);
   for (const Sample& sample : samples.samples) {
     if (sample.num_ranks == num_ranks) ranks.num_threads = sample.num_threads;
   }
@@ -108,24 +108,6 @@ void set_links(const spec::Measurements& measured, spec::Cluster& cluster) {
   cluster.inter_latency_seconds = cluster.intra_latency_seconds;
 }
 
-struct Line {
-  double extra = 0, factor = 1;
-};
-
-// extra + factor · predicted ≈ measured, in relative terms; neither below 0.
-Line fit_line(const std::vector<double>& predicted, const std::vector<double>& measured) {
-  double one = 0, p = 0, pp = 0, t = 0, pt = 0;
-  for (size_t i = 0; i < measured.size(); ++i) {
-    const double a = 1 / measured[i], b = predicted[i] / measured[i];
-    one += a * a, p += a * b, pp += b * b, t += a, pt += b;
-  }
-  const double determinant = one * pp - p * p;
-  const Line line{(t * pp - pt * p) / determinant, (one * pt - p * t) / determinant};
-  if (line.extra < 0) return {0, pt / pp};
-  if (line.factor < 0) return {t / one, 0};
-  return line;
-}
-
 spec::Job probe_job(const spec::Cluster& cluster, int num_ranks, double hidden, Precision precision) {
   spec::Job job;
   job.model = probe_model(static_cast<int64_t>(hidden));
@@ -138,23 +120,22 @@ spec::Job probe_job(const spec::Cluster& cluster, int num_ranks, double hidden, 
   return job;
 }
 
-void add_layer_numbers(const spec::Cluster& cluster, Precision precision, spec::MeasuredRanks& ranks) {
+// Whole layers against the sum of their kernels.
+void add_layer_factors(const spec::Cluster& cluster, Precision precision, spec::MeasuredRanks& ranks) {
   const spec::MeasuredTable& forward = ranks.tables.at(m::name(m::kLayerForward, precision));
   const spec::MeasuredTable& backward = ranks.tables.at(m::name(m::kLayerBackward, precision));
-  std::vector<double> predicted_forward, predicted_backward;
-  for (const Point& point : points_of({"", forward.axes})) {
-    const spec::Job job = probe_job(cluster, ranks.num_ranks, point.sizes[0], precision);
+  spec::MeasuredTable forward_factor{forward.axes, {}}, backward_factor{backward.axes, {}};
+  const std::vector<Point> points = points_of({"", forward.axes});
+  for (size_t i = 0; i < points.size(); ++i) {
+    const spec::Job job = probe_job(cluster, ranks.num_ranks, points[i].sizes[0], precision);
     memory::LayerShape shape;
-    shape.mb = static_cast<int64_t>(point.sizes[1]) / kProbeSequence;
+    shape.mb = static_cast<int64_t>(points[i].sizes[1]) / kProbeSequence;
     const cost::LayerCost cost = cost::measured_layer_cost(job, cost::Measured(job, {}), shape);
-    predicted_forward.push_back(cost.forward.total());
-    predicted_backward.push_back(cost.backward.total());
+    forward_factor.seconds.push_back(forward.seconds[i] / cost.forward.total());
+    backward_factor.seconds.push_back(backward.seconds[i] / cost.backward.total());
   }
-  const Line f = fit_line(predicted_forward, forward.seconds), b = fit_line(predicted_backward, backward.seconds);
-  ranks.numbers[m::name(m::kForwardExtra, precision)] = f.extra;
-  ranks.numbers[m::name(m::kForwardFactor, precision)] = f.factor;
-  ranks.numbers[m::name(m::kBackwardExtra, precision)] = b.extra;
-  ranks.numbers[m::name(m::kBackwardFactor, precision)] = b.factor;
+  ranks.tables[m::name(m::kForwardFactor, precision)] = std::move(forward_factor);
+  ranks.tables[m::name(m::kBackwardFactor, precision)] = std::move(backward_factor);
 }
 
 spec::Calibration calibration_of(const spec::Cluster& cluster) {
@@ -190,7 +171,7 @@ spec::Cluster build_cluster(const Samples& samples) {
   cluster.measured = measured;
   for (spec::MeasuredRanks& ranks : measured->by_ranks) {
     for (const Precision precision : {Precision::kBf16, Precision::kFp32}) {
-      add_layer_numbers(cluster, precision, ranks);
+      add_layer_factors(cluster, precision, ranks);
     }
   }
   cluster.calibration = std::make_shared<const spec::Calibration>(calibration_of(cluster));

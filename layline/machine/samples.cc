@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 #include <functional>
 #include <nlohmann/json.hpp>
@@ -10,6 +11,7 @@
 
 #include "layline/base/file.h"
 #include "layline/spec/json_object.h"
+#include "layline/spec/measured_names.h"
 
 namespace layline::machine {
 namespace {
@@ -25,6 +27,12 @@ MachineInfo read_machine(spec::JsonObject object) {
   machine.memory_bytes = object.number("memory_bytes", 1, kMaxNumber);
   object.finish();
   return machine;
+}
+
+bool is_collective(const Point& point) {
+  namespace m = spec::measured;
+  return std::ranges::any_of(std::array{m::kAllReduce, m::kReduceScatter, m::kAllGather, m::kSend},
+                             [&](std::string_view what) { return point.table.starts_with(what); });
 }
 
 Sample read_sample(spec::JsonObject object) {
@@ -89,19 +97,20 @@ std::vector<Point> missing_points(const Samples& samples, int num_ranks) {
   return missing;
 }
 
-std::map<Point, double> fastest_seconds(const Samples& samples, int num_ranks) {
+std::map<Point, double> seconds_of_points(const Samples& samples, int num_ranks) {
   std::map<Point, double> seconds;
   for (const Sample& sample : samples.samples) {
     if (sample.num_ranks != num_ranks) continue;
-    const auto [at, is_new] = seconds.emplace(sample.point, sample.seconds);
-    if (!is_new) at->second = std::min(at->second, sample.seconds);
+    const double own = is_collective(sample.point) ? sample.seconds * (1 + sample.spread) : sample.seconds;
+    const auto [at, is_new] = seconds.emplace(sample.point, own);
+    if (!is_new) at->second = std::min(at->second, own);
   }
   return seconds;
 }
 
 std::vector<Point> doubtful_points(const Samples& samples, int num_ranks) {
   constexpr double kTolerance = 1.1;
-  const std::map<Point, double> seconds = fastest_seconds(samples, num_ranks);
+  const std::map<Point, double> seconds = seconds_of_points(samples, num_ranks);
   const auto is_part_of = [](const Point& small, const Point& large) {
     return small.table == large.table && std::equal(small.sizes.begin(), small.sizes.end(), large.sizes.begin(),
                                                     large.sizes.end(), std::less_equal<>());

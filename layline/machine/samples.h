@@ -44,8 +44,9 @@ void drop_torn_line(const std::string& path);
 // The points of num_ranks that are not among the samples, in their order.
 std::vector<Point> missing_points(const Samples& samples, int num_ranks);
 
-// Of each point the fastest sample.
-std::map<Point, double> fastest_seconds(const Samples& samples, int num_ranks);
+// Seconds of each point of num_ranks, from the best of its samples: of the fastest repeat, but of the median one where
+// ranks wait for one another, which they also do when it counts.
+std::map<Point, double> seconds_of_points(const Samples& samples, int num_ranks);
 
 // The measured points of num_ranks that took longer than a larger one of their table by more than a tenth: something
 // else ran meanwhile.

@@ -1,4 +1,4 @@
-// What the tables and numbers of Measurements are called: cost reads them, machine says how they are measured.
+// What the tables of Measurements are called: cost reads them, machine says how they are measured.
 #pragma once
 
 #include <fmt/format.h>
@@ -44,14 +44,9 @@ inline constexpr std::string_view kSend = "send";
 inline constexpr std::string_view kLayerForward = "layer_forward";
 inline constexpr std::string_view kLayerBackward = "layer_backward";
 
-// Numbers, for each precision: seconds of a pass of a layer beyond its kernels, and its kernels' seconds there against
-// their seconds alone.
-inline constexpr std::string_view kForwardExtra = "layer_forward_extra_seconds";
-inline constexpr std::string_view kBackwardExtra = "layer_backward_extra_seconds";
+// What such a layer took against the sum of its kernels, at the same sizes: factors, not seconds.
 inline constexpr std::string_view kForwardFactor = "layer_forward_factor";
 inline constexpr std::string_view kBackwardFactor = "layer_backward_factor";
-// Seconds of a step beside its passes, its reduction and its update.
-inline constexpr std::string_view kStepExtra = "step_extra_seconds";
 
 inline std::string name(std::string_view what, Precision precision) {
   return fmt::format("{}.{}", what, name_of(precision));

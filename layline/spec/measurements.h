@@ -25,7 +25,6 @@ struct MeasuredRanks {
   int num_ranks = 1;
   int num_threads = 1;                          // of each rank
   std::map<std::string, MeasuredTable> tables;  // by name, as measured_names.h has them
-  std::map<std::string, double> numbers;        // such as seconds of a layer beyond its kernels
 };
 
 struct Measurements {

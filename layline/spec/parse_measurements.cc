@@ -35,7 +35,6 @@ MeasuredRanks read_ranks(JsonObject& object) {
   MeasuredRanks ranks;
   ranks.num_ranks = static_cast<int>(object.whole("num_ranks", 1, kMaxRanks));
   ranks.num_threads = static_cast<int>(object.whole("num_threads", 1, kMaxRanks));
-  ranks.numbers = object.number_map("numbers");
   for (JsonObject& table : object.objects("tables")) {
     const std::string name = table.name("name");
     ranks.tables[name] = read_table(table);
@@ -50,7 +49,6 @@ nlohmann::ordered_json json_of(const MeasuredRanks& ranks) {
   nlohmann::ordered_json json;
   json["num_ranks"] = ranks.num_ranks;
   json["num_threads"] = ranks.num_threads;
-  json["numbers"] = ranks.numbers;
   json["tables"] = nlohmann::ordered_json::array();
   for (const auto& [name, table] : ranks.tables) {
     nlohmann::ordered_json one;

@@ -45,6 +45,23 @@ std::string signal_name(int signal) {
   return name == nullptr ? fmt::format("signal {}", signal) : fmt::format("signal {} (SIG{})", signal, name);
 }
 
+// What the steps from `first` on went to: of each stage the median of each name.
+std::vector<std::map<std::string, double>> median_seconds(const std::vector<StepRecord>& steps, size_t first) {
+  std::vector<std::map<std::string, double>> medians = steps.back().seconds_by_stage;
+  for (size_t stage = 0; stage < medians.size(); ++stage) {
+    for (auto& [name, median] : medians[stage]) {
+      std::vector<double> seconds;
+      for (size_t i = first; i < steps.size(); ++i) {
+        if (stage >= steps[i].seconds_by_stage.size()) continue;
+        const auto found = steps[i].seconds_by_stage[stage].find(name);
+        if (found != steps[i].seconds_by_stage[stage].end()) seconds.push_back(found->second);
+      }
+      median = calibrate::median(seconds);
+    }
+  }
+  return medians;
+}
+
 void read_steps(const std::vector<StepRecord>& steps, const RunConfig& run, Measurement& measured) {
   measured.num_steps = static_cast<int64_t>(steps.size());
   for (const StepRecord& step : steps) {
@@ -53,11 +70,13 @@ void read_steps(const std::vector<StepRecord>& steps, const RunConfig& run, Meas
     measured.peak_memory_bytes_by_stage = step.peak_memory_bytes_by_stage;
   }
   std::vector<double> seconds, mfu;
-  for (size_t i = steps.size() > 2 ? 1 : 0; i < steps.size(); ++i) {
+  const size_t first = steps.size() > 2 ? 1 : 0;
+  for (size_t i = first; i < steps.size(); ++i) {
     if (steps[i].step_seconds > 0) seconds.push_back(steps[i].step_seconds);
     if (steps[i].mfu) mfu.push_back(*steps[i].mfu);
   }
   if (seconds.empty()) return;
+  measured.seconds_by_stage = median_seconds(steps, first);
   measured.fastest_step_seconds = *std::min_element(seconds.begin(), seconds.end());
   measured.step_seconds = calibrate::median(seconds);
   measured.spread = (calibrate::quantile(seconds, 0.75) - calibrate::quantile(seconds, 0.25)) / *measured.step_seconds;

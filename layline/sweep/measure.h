@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -33,6 +34,7 @@ struct Measurement {
   std::optional<double> mfu;                // the median
   int64_t peak_memory_bytes = 0;            // 0: not known
   std::vector<int64_t> peak_memory_bytes_by_stage;
+  std::vector<std::map<std::string, double>> seconds_by_stage;  // medians, by the trainer's names
   double wall_seconds = 0;
 };
 

@@ -97,6 +97,19 @@ std::string sweep_note(const Origin& origin, int64_t num_ranks) {
   return fmt::format("{}, {} ranks", origin.sweep, num_ranks);
 }
 
+// "attention 0.12, optimizer 0.05 | attention 0.11, ...": first stage first.
+std::string seconds_text(const std::vector<std::map<std::string, double>>& stages) {
+  std::vector<std::string> texts;
+  for (const auto& stage : stages) {
+    std::vector<std::string> parts;
+    for (const auto& [name, seconds] : stage) {
+      if (seconds > 0) parts.push_back(fmt::format("{} {:.4g}", name, seconds));
+    }
+    texts.push_back(fmt::format("{}", fmt::join(parts, ", ")));
+  }
+  return fmt::format("{}", fmt::join(texts, " | "));
+}
+
 std::string notes_of(const PlannedRun& planned, const Measurement& measured, const Origin& origin) {
   std::vector<std::string> notes = {
       fmt::format("sweep={}", sweep_note(origin, planned.num_ranks)), fmt::format("layout={}", planned.text),
@@ -108,6 +121,9 @@ std::string notes_of(const PlannedRun& planned, const Measurement& measured, con
   }
   if (!measured.peak_memory_bytes_by_stage.empty()) {
     notes.push_back(fmt::format("peak_memory_bytes_by_stage={}", fmt::join(measured.peak_memory_bytes_by_stage, ",")));
+  }
+  if (!measured.seconds_by_stage.empty()) {
+    notes.push_back(fmt::format("seconds_by_stage={}", seconds_text(measured.seconds_by_stage)));
   }
   notes.push_back(fmt::format("machine={}", origin.machine));
   notes.push_back(fmt::format("run={}", origin.run));

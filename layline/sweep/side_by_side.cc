@@ -7,6 +7,8 @@
 #include <map>
 
 #include "layline/base/error.h"
+#include "layline/base/units.h"
+#include "layline/layout/layout_text.h"
 
 namespace layline::sweep {
 namespace {
@@ -75,6 +77,22 @@ std::vector<StepRecord> without_warm_up(const std::vector<StepRecord>& rows) {
   return {rows.begin() + (rows.size() > kWarmUp ? kWarmUp : 0), rows.end()};
 }
 
+void check_is_of(const spec::Job& job, const layout::Layout& layout, const std::vector<StepRecord>& rows,
+                 const std::string& where) {
+  const std::string own = layout::to_text(layout);
+  for (const StepRecord& row : rows) {
+    const std::string place = fmt::format("{}: step {}", where, row.step);
+    if (!row.layout.empty() && row.layout != own) {
+      throw base::InputError(place, fmt::format("is of layout \"{}\", not of \"{}\"", row.layout, own));
+    }
+    if (row.num_parameters > 0 && row.num_parameters != job.model.num_parameters()) {
+      throw base::InputError(
+          place, fmt::format("is of a model of {} parameters, but {} has {}", base::format_count(row.num_parameters),
+                             job.model.name, base::format_count(job.model.num_parameters())));
+    }
+  }
+}
+
 void check(const std::vector<StepRecord>& rows, size_t num_stages, const std::string& where) {
   if (rows.empty())
     throw base::InputError(where, "is not there, or has no step; want the file that a run wrote as its `metrics`");
@@ -121,8 +139,9 @@ StageBeside stage_beside(const memory::StageMemory& predicted, const StepRecord&
 
 }  // namespace
 
-SideBySide beside(const search::Explanation& predicted, const std::vector<StepRecord>& all_rows,
+SideBySide beside(const spec::Job& job, const search::Explanation& predicted, const std::vector<StepRecord>& all_rows,
                   const std::string& where) {
+  check_is_of(job, predicted.priced.layout, all_rows, where);
   check(all_rows, predicted.stages.size(), where);
   const std::vector<StepRecord> rows = without_warm_up(all_rows);
   SideBySide result;

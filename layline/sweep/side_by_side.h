@@ -31,9 +31,9 @@ struct SideBySide {
   std::vector<StageBeside> stages;
 };
 
-// Throws base::InputError naming `where`, the metrics' file, when the rows are of another number of stages, or lack
-// what is to be compared.
-SideBySide beside(const search::Explanation& predicted, const std::vector<trainer::metrics::StepRecord>& rows,
-                  const std::string& where);
+// Throws base::InputError naming `where`, the metrics' file, when the rows are of another model or layout, or lack what
+// is to be compared.
+SideBySide beside(const spec::Job& job, const search::Explanation& predicted,
+                  const std::vector<trainer::metrics::StepRecord>& rows, const std::string& where);
 
 }  // namespace layline::sweep

@@ -15,7 +15,7 @@ namespace {
 using testing::HasSubstr;
 using trainer::metrics::StepRecord;
 
-search::Explanation explain(const std::string& layout) {
+spec::Job tiny_job() {
   spec::Job job;
   job.model = spec::get_model("llama-tiny");
   job.cluster = spec::get_cluster("cpu");
@@ -23,7 +23,11 @@ search::Explanation explain(const std::string& layout) {
   job.num_gpus = 2;
   job.global_batch = 8;
   job.sequence_length = 128;
-  return search::explain(job, layout::parse_layout(layout, {.num_gpus = job.num_gpus}));
+  return job;
+}
+
+search::Explanation explain(const std::string& layout) {
+  return search::explain(tiny_job(), layout::parse_layout(layout, {.num_gpus = tiny_job().num_gpus}));
 }
 
 // Of two stages; the second computes for longer, the first waits for longer.
@@ -46,7 +50,8 @@ double measured(const std::vector<Pair>& pairs, std::string_view what) {
 }
 
 TEST(SideBySide, GivesMediansOfTheSlowestStageWithoutTheFirstSteps) {
-  const SideBySide found = beside(explain("pp2 mb1"), {row(1, 90), row(2, 80), row(3, 1), row(4, 2), row(5, 7)}, "m");
+  const SideBySide found =
+      beside(tiny_job(), explain("pp2 mb1"), {row(1, 90), row(2, 80), row(3, 1), row(4, 2), row(5, 7)}, "m");
   EXPECT_EQ(found.num_steps, 3);
   EXPECT_EQ(found.slowest_stage, 1u);
   EXPECT_EQ(found.step_seconds.measured, 4);
@@ -56,13 +61,13 @@ TEST(SideBySide, GivesMediansOfTheSlowestStageWithoutTheFirstSteps) {
 }
 
 TEST(SideBySide, TakesTheFirstStepsWhereThereAreNoOthers) {
-  EXPECT_EQ(beside(explain("pp2 mb1"), {row(1, 3), row(2, 5)}, "m").step_seconds.measured, 8);
+  EXPECT_EQ(beside(tiny_job(), explain("pp2 mb1"), {row(1, 3), row(2, 5)}, "m").step_seconds.measured, 8);
 }
 
 TEST(SideBySide, HasAllOfThePredictionOnce) {
   for (const char* layout : {"pp2 mb1", "pp2 mb1 ckpt=full"}) {
     const search::Explanation e = explain(layout);
-    const SideBySide found = beside(e, {row(1, 1)}, "m");
+    const SideBySide found = beside(tiny_job(), e, {row(1, 1)}, "m");
     const auto sum = [](const std::vector<Pair>& pairs) {
       return std::accumulate(pairs.begin(), pairs.end(), 0.0, [](double s, const Pair& p) { return s + p.predicted; });
     };
@@ -80,7 +85,7 @@ TEST(SideBySide, HasAllOfThePredictionOnce) {
 
 std::string mistake(const std::string& layout, const std::vector<StepRecord>& rows) {
   try {
-    beside(explain(layout), rows, "metrics.jsonl");
+    beside(tiny_job(), explain(layout), rows, "metrics.jsonl");
   } catch (const base::InputError& error) {
     return error.what();
   }
@@ -93,6 +98,13 @@ TEST(SideBySide, RefusesMetricsOfAnotherRun) {
   StepRecord plain = row(1, 1);
   plain.seconds_by_stage.clear();
   EXPECT_THAT(mistake("pp2 mb1", {plain}), HasSubstr("lacks seconds_by_stage"));
+  StepRecord other = row(1, 1);
+  other.layout = "dp1 tp1 pp2 mb2";
+  EXPECT_THAT(mistake("pp2 mb1", {other}),
+              HasSubstr("metrics.jsonl: step 1: is of layout \"dp1 tp1 pp2 mb2\", not of \"dp1 tp1 pp2 mb1\""));
+  other.layout = "dp1 tp1 pp2 mb1";
+  other.num_parameters = 5000;
+  EXPECT_THAT(mistake("pp2 mb1", {other}), HasSubstr("is of a model of 5,000 parameters, but llama-tiny has"));
   EXPECT_THAT(mistake("pp2 mb1", {}), HasSubstr("metrics.jsonl: is not there, or has no step"));
 }
 

@@ -12,6 +12,7 @@
 #include <optional>
 
 #include "layline/base/error.h"
+#include "layline/layout/layout_text.h"
 #include "layline/trainer/comm/activity.h"
 #include "layline/trainer/comm/gloo_group.h"
 #include "layline/trainer/comm/rendezvous.h"
@@ -134,6 +135,8 @@ class Run {
     record.learning_rate = result.learning_rate;
     record.tokens = step * config_.global_batch * config_.sequence_length;
     record.tokens_per_second = config_.tokens_per_step() / record.step_seconds;
+    record.layout = layout::to_text(job_.layout);
+    record.num_parameters = config_.model.num_parameters();
     record.mfu = config::model_flops_utilization(resolved_, record.step_seconds);
     step_seconds_.push_back(record.step_seconds);
     if (step_seconds_.size() > kEtaSteps) step_seconds_.pop_front();

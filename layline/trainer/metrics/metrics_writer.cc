@@ -72,6 +72,8 @@ std::string to_json_line(const StepRecord& record) {
   json["peak_memory_bytes_by_stage"] = record.peak_memory_bytes_by_stage;
   if (!record.seconds_by_stage.empty()) json["seconds_by_stage"] = record.seconds_by_stage;
   if (!record.memory_bytes_by_stage.empty()) json["memory_bytes_by_stage"] = record.memory_bytes_by_stage;
+  if (!record.layout.empty()) json["layout"] = record.layout;
+  if (record.num_parameters > 0) json["num_parameters"] = record.num_parameters;
   if (record.validation_loss) json["validation_loss"] = *record.validation_loss;
   return json.dump();
 }

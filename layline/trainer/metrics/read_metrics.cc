@@ -50,6 +50,10 @@ std::optional<StepRecord> record_of(std::string_view line) {
   if (mfu >= 0) record.mfu = mfu;
   read(row, "seconds_by_stage", record.seconds_by_stage);
   read(row, "memory_bytes_by_stage", record.memory_bytes_by_stage);
+  read(row, "num_parameters", record.num_parameters);
+  if (const auto layout = row.find("layout"); layout != row.end() && layout->is_string()) {
+    record.layout = layout->get<std::string>();
+  }
   const auto stages = row.find("peak_memory_bytes_by_stage");
   if (stages == row.end() || !stages->is_array()) return record;
   for (const json& bytes : *stages) {
@@ -68,7 +72,10 @@ std::vector<StepRecord> read_metrics(const std::string& path) {
   for (size_t start = 0; start < text.size();) {
     const size_t end = text.find('\n', start);
     if (end == std::string::npos) break;
-    if (auto record = record_of(std::string_view(text).substr(start, end - start))) steps[record->step] = *record;
+    if (auto record = record_of(std::string_view(text).substr(start, end - start))) {
+      if (record->step == 1) steps.clear();  // another run begins
+      steps[record->step] = std::move(*record);
+    }
     start = end + 1;
   }
   std::vector<StepRecord> records;

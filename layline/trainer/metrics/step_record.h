@@ -25,6 +25,9 @@ struct StepRecord {
   // bytes are at its peak.
   std::vector<std::map<std::string, double>> seconds_by_stage;
   std::vector<std::map<std::string, int64_t>> memory_bytes_by_stage;
+  // Whose step it is: files are appended to.
+  std::string layout;
+  int64_t num_parameters = 0;
   std::optional<double> validation_loss;  // where it was measured after this step
   double eta_seconds = 0;                 // until the last step
 };

@@ -40,10 +40,19 @@ StepRecord record(int64_t step, double loss) {
   record.peak_memory_bytes_by_stage = {7000000000, 6000000000};
   record.seconds_by_stage = {{{"attention", 0.5}, {"other", 0.25}}, {{"pipeline", 0.125}}};
   record.memory_bytes_by_stage = {{{"weights", 7000000000}}, {{"logits", 12}}};
+  record.layout = "dp1 tp1 pp2 mb1";
+  record.num_parameters = 12786048;
   return record;
 }
 
 std::string row(int64_t step, double loss) { return to_json_line(record(step, loss)) + "\n"; }
+
+TEST_F(ReadMetrics, OfARunThatBeginsAgainForgetsTheOneBefore) {
+  const std::vector<StepRecord> found = read(row(1, 9) + row(2, 9) + row(3, 9) + row(1, 5) + row(2, 4));
+  ASSERT_EQ(found.size(), 2u);
+  EXPECT_EQ(found[0].loss, 5);
+  EXPECT_EQ(found[1].loss, 4);
+}
 
 TEST_F(ReadMetrics, GivesWhatWasWritten) {
   const std::vector<StepRecord> found = read(row(1, 5.5451774444795625));
@@ -57,6 +66,8 @@ TEST_F(ReadMetrics, GivesWhatWasWritten) {
   EXPECT_EQ(found[0].step_seconds, written.step_seconds);
   EXPECT_EQ(found[0].tokens_per_second, written.tokens_per_second);
   EXPECT_EQ(found[0].mfu, written.mfu);
+  EXPECT_EQ(found[0].layout, written.layout);
+  EXPECT_EQ(found[0].num_parameters, written.num_parameters);
   EXPECT_EQ(found[0].peak_memory_bytes, written.peak_memory_bytes);
   EXPECT_EQ(found[0].peak_memory_bytes_by_stage, written.peak_memory_bytes_by_stage);
   EXPECT_EQ(found[0].seconds_by_stage, written.seconds_by_stage);
