@@ -4,11 +4,13 @@
 
 namespace layline::machine {
 
+constexpr int64_t kWide = 512;
+
 spec::Model probe_model(int64_t hidden) {
   spec::Model model;
   model.name = "probe";
   model.title = "Probe";
-  model.num_layers = kProbeLayers;
+  model.num_layers = hidden < kWide ? 16 : 4;
   model.hidden = hidden;
   model.head_size = 64;
   model.num_heads = hidden / model.head_size;

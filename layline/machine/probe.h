@@ -8,8 +8,8 @@
 namespace layline::machine {
 
 inline constexpr int64_t kProbeSequence = 64;  // tokens of a sequence; there are as many sequences as are wanted
-inline constexpr int64_t kProbeLayers = 4;     // that are run one after the other
 
+// Of so many layers, run one after the other, that weights and gradients come from memory, as in training.
 spec::Model probe_model(int64_t hidden);
 
 }  // namespace layline::machine

@@ -29,10 +29,11 @@ MachineInfo read_machine(spec::JsonObject object) {
   return machine;
 }
 
-bool is_collective(const Point& point) {
+bool counts_with_median(const Point& point) {
   namespace m = spec::measured;
-  return std::ranges::any_of(std::array{m::kAllReduce, m::kReduceScatter, m::kAllGather, m::kSend},
-                             [&](std::string_view what) { return point.table.starts_with(what); });
+  return std::ranges::any_of(
+      std::array{m::kAllReduce, m::kReduceScatter, m::kAllGather, m::kSend, m::kLayerForward, m::kLayerBackward},
+      [&](std::string_view what) { return point.table.starts_with(what); });
 }
 
 Sample read_sample(spec::JsonObject object) {
@@ -101,7 +102,7 @@ std::map<Point, double> seconds_of_points(const Samples& samples, int num_ranks)
   std::map<Point, double> seconds;
   for (const Sample& sample : samples.samples) {
     if (sample.num_ranks != num_ranks) continue;
-    const double own = is_collective(sample.point) ? sample.seconds * (1 + sample.spread) : sample.seconds;
+    const double own = counts_with_median(sample.point) ? sample.seconds * (1 + sample.spread) : sample.seconds;
     const auto [at, is_new] = seconds.emplace(sample.point, own);
     if (!is_new) at->second = std::min(at->second, own);
   }

@@ -21,7 +21,7 @@ struct Probe {
   Probe(int64_t hidden, int64_t tokens, at::ScalarType dtype, comm::GroupFactory& factory)
       : group(factory.make("probe", {factory.rank()})),
         spec(machine::probe_model(hidden)),
-        stage(spec, {0, machine::kProbeLayers, false, false}, {}, {}),
+        stage(spec, {0, spec.num_layers, false, false}, {}, {}),
         buffers({stage.groups()}, 1, at::TensorOptions().dtype(dtype)) {
     for (model::Parameter& parameter : stage.parameters()) model::initialize(parameter, 1);
     context.tp = group.get();
@@ -56,7 +56,7 @@ Operation make_layer(std::string_view what, at::ScalarType dtype, const std::vec
   if (what != m::kLayerForward && what != m::kLayerBackward) return {};
   const auto probe =
       std::make_shared<Probe>(static_cast<int64_t>(sizes[0]), static_cast<int64_t>(sizes[1]), dtype, factory);
-  const double share = 1.0 / static_cast<double>(machine::kProbeLayers);
+  const double share = 1.0 / static_cast<double>(probe->spec.num_layers);
   if (what == m::kLayerForward) return {{}, [probe](int64_t) { probe->forward(); }, share};
   return {[probe](int64_t) { probe->forward(); }, [probe](int64_t) { probe->backward(); }, share};
 }
