@@ -30,9 +30,9 @@ constexpr double kRepeatSeconds = 3e-3;         // that a repeat takes at least;
 constexpr double kSharedRepeatSeconds = 12e-3;  // … where ranks share cores, and take turns every few milliseconds
 constexpr int64_t kMostCalls = 400;             // of a repeat
 constexpr size_t kRepeats = 3;
-constexpr size_t kMostRepeats = 8;     // of what is noisy, …
-constexpr double kMostSeconds = 0.06;  // … until it has taken that long
-constexpr int kMostRounds = 2;         // over points that are doubtful
+constexpr size_t kMostRepeats = 6;     // of what is noisy, …
+constexpr double kMostSeconds = 0.05;  // … until it has taken that long
+constexpr int kMostRounds = 1;         // over points that are doubtful
 constexpr double kNoise = 0.05;
 
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
