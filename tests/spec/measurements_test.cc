@@ -30,7 +30,7 @@ TEST(MeasuredTable, IsFlatBelowAndInProportionBeyond) {
 
 TEST(Measurements, GiveTheNearestNumberOfRanks) {
   Measurements all;
-  for (const int ranks : {1, 2, 4}) all.by_ranks.push_back({ranks, 1, {}, {}});
+  for (const int ranks : {1, 2, 4}) all.by_ranks.push_back({ranks, 1, {}});
   EXPECT_EQ(all.nearest(1).num_ranks, 1);
   EXPECT_EQ(all.nearest(3).num_ranks, 4);
   EXPECT_EQ(all.nearest(100).num_ranks, 4);

@@ -34,13 +34,18 @@ TEST(SweepSpec, TakesAxesAsWordsOfALayout) {
   EXPECT_THAT(spec.ranks, ElementsAre(2));
   ASSERT_EQ(spec.layouts.axes.size(), 3u);
   for (const Axis& axis : spec.layouts.axes) {
-    if (axis.name == "tp") EXPECT_THAT(axis.words, ElementsAre("tp1", "tp2"));
-    if (axis.name == "ckpt") EXPECT_THAT(axis.words, ElementsAre("ckpt=full"));
+    if (axis.name == "tp") {
+      EXPECT_THAT(axis.words, ElementsAre("tp1", "tp2"));
+    } else if (axis.name == "ckpt") {
+      EXPECT_THAT(axis.words, ElementsAre("ckpt=full"));
+    } else {
+      EXPECT_THAT(axis.words, ElementsAre("sp0", "sp"));
+    }
   }
 }
 
 TEST(SweepSpec, TakesAllLayoutsOrAList) {
-  const SweepSpec all = parse(R"("ranks": [4, 1, 4], "layouts": "all")");
+  const SweepSpec all = parse(R"("ranks": [4, 1], "layouts": "all")");
   EXPECT_TRUE(all.layouts.all);
   EXPECT_THAT(all.ranks, ElementsAre(1, 4));
   const SweepSpec list = parse(R"("ranks": 1, "layouts": ["mb1", "mb2 ckpt=full"])");
