@@ -81,7 +81,7 @@ TEST_F(TrainPrograms, ExplainPutsMeasuredBesidePredicted) {
   expect_error(layline(explain + "--measured none.jsonl"), {"none.jsonl: is not there"});
   expect_error(layline("explain --model llama-tiny --cluster cpu --gpus 1 --global-batch 4 --seq-len 16 --layout mb1 "
                        "--measured metrics.jsonl"),
-               {"step 1: is of 2 pipeline stages, but the layout has 1"});
+               {R"(step 1: is of layout "dp1 tp1 pp2 mb1", not of "dp1 tp1 pp1 mb1")"});
 }
 
 TEST_F(TrainPrograms, ALaterRunAppends) {
