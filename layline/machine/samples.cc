@@ -117,11 +117,11 @@ std::vector<Point> doubtful_points(const Samples& samples, int num_ranks) {
                                                     large.sizes.end(), std::less_equal<>());
   };
   std::vector<Point> doubtful;
-  for (const auto& [point, own] : seconds) {
-    const bool is_slow = std::any_of(seconds.begin(), seconds.end(), [&, &point = point, own = own](const auto& other) {
-      return is_part_of(point, other.first) && own > kTolerance * other.second;
+  for (const auto& own : seconds) {
+    const bool is_slow = std::any_of(seconds.begin(), seconds.end(), [&](const auto& other) {
+      return is_part_of(own.first, other.first) && own.second > kTolerance * other.second;
     });
-    if (is_slow) doubtful.push_back(point);
+    if (is_slow) doubtful.push_back(own.first);
   }
   return doubtful;
 }

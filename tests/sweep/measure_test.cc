@@ -23,7 +23,7 @@ class WrittenRun : public Launcher {
   LaunchResult launch(const LaunchRequest& request, const std::function<bool()>& should_stop) override {
     const trainer::config::RunConfig run = trainer::config::read_run_config(request.run_file);
     trainer::metrics::MetricsWriter writer(run.metrics);
-    request_ = request;
+    launched = request;
     for (size_t i = 0; i < seconds.size(); ++i) {
       trainer::metrics::StepRecord step;
       step.step = static_cast<int64_t>(i) + 1;
@@ -40,7 +40,7 @@ class WrittenRun : public Launcher {
 
   std::vector<double> seconds = {9, 2, 1, 3};
   LaunchResult result;
-  LaunchRequest request_;
+  LaunchRequest launched;
 };
 
 class Measure : public testing::Test {
@@ -82,8 +82,8 @@ TEST_F(Measure, TakesMediansOfAllStepsButTheFirst) {
 
 TEST_F(Measure, PutsANetBehindTheRunsOwnLimit) {
   measured();
-  EXPECT_EQ(launcher_.request_.num_ranks, 2);
-  EXPECT_GT(launcher_.request_.memory_limit_bytes.value(), 1000000);
+  EXPECT_EQ(launcher_.launched.num_ranks, 2);
+  EXPECT_GT(launcher_.launched.memory_limit_bytes.value(), 1000000);
 }
 
 TEST_F(Measure, NamesMemoryBeforeWhatCameOfItsLack) {

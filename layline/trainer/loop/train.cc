@@ -51,10 +51,10 @@ const std::string kMendableMark = "\n";
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 milliseconds to_milliseconds(double seconds) { return milliseconds(static_cast<int64_t>(seconds * 1000)); }
 
-template <typename Number, size_t kCount>
-std::map<std::string, Number> by_name(const std::array<std::string_view, kCount>& names, const double* numbers) {
+template <typename Number, size_t Count>
+std::map<std::string, Number> by_name(const std::array<std::string_view, Count>& names, const double* numbers) {
   std::map<std::string, Number> named;
-  for (size_t i = 0; i < kCount; ++i) named.emplace(names[i], static_cast<Number>(numbers[i]));
+  for (size_t i = 0; i < Count; ++i) named.emplace(names[i], static_cast<Number>(numbers[i]));
   return named;
 }
 
