@@ -67,15 +67,20 @@ std::string links_text(const spec::Cluster& cluster) {
 
 std::string noise_text(const machine::Samples& samples) {
   std::vector<machine::Sample> noisy;
-  std::copy_if(samples.samples.begin(), samples.samples.end(), std::back_inserter(noisy),
-               [](const machine::Sample& sample) { return sample.spread > machine::kNoisySpread; });
+  size_t num_points = 0;
+  for (const int num_ranks : machine::rank_counts(samples.machine.num_cores)) {
+    for (const auto& [point, sample] : machine::best_samples(samples, num_ranks)) {
+      ++num_points;
+      if (sample.spread > machine::kNoisySpread) noisy.push_back(sample);
+    }
+  }
   if (noisy.empty()) return "No measurement was noisy.\n";
   const auto worst =
       std::max_element(noisy.begin(), noisy.end(), [](const auto& a, const auto& b) { return a.spread < b.spread; });
   return fmt::format(
       "noisy: {} of {} measurements have a median more than {} above their fastest repeat, the worst {} ({}). Was "
       "something else running? The fastest counts.\n",
-      noisy.size(), samples.samples.size(), base::format_percent(machine::kNoisySpread, 0), worst->point.table,
+      noisy.size(), num_points, base::format_percent(machine::kNoisySpread, 0), worst->point.table,
       base::format_percent(worst->spread, 0));
 }
 

@@ -48,8 +48,7 @@ double Measured::seconds(std::string_view what, std::initializer_list<double> si
 // Groups of a size that was not measured take what the nearest smaller one does, with the bytes and steps of theirs.
 double Measured::collective(std::string_view what, spec::Precision precision, int64_t group_size, double bytes) const {
   if (group_size <= 1 || bytes <= 0) return 0;
-  int64_t size = group_size;
-  while (size > 2 && ranks_.tables.count(spec::measured::name(what, precision, size)) == 0) --size;
+  const int64_t size = measured_size(what, precision, group_size);
   const double n = static_cast<double>(group_size), m = static_cast<double>(size);
   const double more = (n - 1) / n / ((m - 1) / m);
   const double sizes[] = {bytes * more};
@@ -57,8 +56,23 @@ double Measured::collective(std::string_view what, spec::Precision precision, in
   return k_.measured_collective_scale * seconds + k_.measured_collective_seconds;
 }
 
+int64_t Measured::measured_size(std::string_view what, spec::Precision precision, int64_t group_size) const {
+  int64_t size = group_size;
+  while (size > 2 && ranks_.tables.count(spec::measured::name(what, precision, size)) == 0) --size;
+  return size;
+}
+
 double Measured::factor(std::string_view what, double hidden, double tokens) const {
-  const auto found = ranks_.tables.find(spec::measured::name(what, precision_));
+  return factor_at(spec::measured::name(what, precision_), hidden, tokens);
+}
+
+double Measured::factor(std::string_view what, int64_t group_size, double hidden, double tokens) const {
+  const int64_t size = measured_size(what, precision_, group_size);
+  return factor_at(spec::measured::name(what, precision_, size), hidden, tokens);
+}
+
+double Measured::factor_at(const std::string& name, double hidden, double tokens) const {
+  const auto found = ranks_.tables.find(name);
   if (found == ranks_.tables.end()) return 1;
   const std::vector<std::vector<double>>& axes = found->second.axes;
   const double sizes[] = {std::clamp(hidden, axes[0].front(), axes[0].back()),

@@ -31,12 +31,17 @@ class Measured {
   // What a layer's pass takes against the sum of its kernels, from the table of that name; at the sizes nearest to
   // these, where it was not measured so far. 1 while there is no such table.
   double factor(std::string_view what, double hidden, double tokens) const;
+  // Likewise of a layer that so many ranks share.
+  double factor(std::string_view what, int64_t group_size, double hidden, double tokens) const;
 
   // How many ranks a core has to serve, at least 1: the measured seconds have it inside.
   double sharing() const { return sharing_; }
 
  private:
   static const spec::MeasuredTable& table(const spec::MeasuredRanks& ranks, const std::string& name);
+  // The largest size up to group_size of which there is a table, at least 2.
+  int64_t measured_size(std::string_view what, spec::Precision precision, int64_t group_size) const;
+  double factor_at(const std::string& name, double hidden, double tokens) const;
 
   std::shared_ptr<const spec::Measurements> measurements_;
   const spec::MeasuredRanks& ranks_;

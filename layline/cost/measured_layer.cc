@@ -64,26 +64,47 @@ double hidden_collective(const Measured& measured, std::string_view what, const 
   return measured.collective(what, measured.precision(), shape.tp, z.tokens * z.hidden * measured.element_bytes());
 }
 
-// Two sums of the hidden states a pass; with sequence parallelism gathers and scatters, and the inputs of column
-// parallel layers are gathered once more for the gradients of the weights.
-double tensor_parallel(const Measured& measured, const memory::LayerShape& shape, const Sizes& z, bool is_forward) {
+// What a pass of a layer that a group shares waits for: two sums of the hidden states; with sequence parallelism
+// gathers and scatters, and the inputs of column parallel layers are gathered once more for the gradients of the
+// weights. What such layers took beyond their kernels and collectives, when they were measured whole, is that ranks
+// come late to each other. `compute`: the pass's kernels.
+double tensor_parallel(const Measured& measured, const memory::LayerShape& shape, const Sizes& z, bool is_forward,
+                       double compute) {
   if (shape.tp <= 1) return 0;
-  if (!shape.sp) return 2 * hidden_collective(measured, m::kAllReduce, shape, z);
-  return (is_forward ? 2 : 4) * hidden_collective(measured, m::kAllGather, shape, z) +
-         2 * hidden_collective(measured, m::kReduceScatter, shape, z);
+  const spec::Coefficients& k = measured.k();
+  const double gathers = shape.sp ? (is_forward ? 2 : 4) : 0, sums = 2;
+  double collectives = sums * hidden_collective(measured, shape.sp ? m::kReduceScatter : m::kAllReduce, shape, z);
+  if (shape.sp) collectives += gathers * hidden_collective(measured, m::kAllGather, shape, z);
+  const double calls = (gathers + sums) * k.measured_collective_seconds;
+  const double plain = (collectives - calls) / k.measured_collective_scale;
+  const std::string_view forward = shape.sp ? m::kSequenceForwardFactor : m::kSplitForwardFactor;
+  const std::string_view backward = shape.sp ? m::kSequenceBackwardFactor : m::kSplitBackwardFactor;
+  const double factor = measured.factor(is_forward ? forward : backward, shape.tp, z.hidden, z.tokens);
+  const double late = (factor - 1) * (compute / k.measured_compute_scale + plain);
+  return std::max(0.0, plain + late) * k.measured_collective_scale + calls;
 }
 
-double forward_kernels(const Measured& measured, const Sizes& z) {
-  return 2 * measured.seconds(m::kNorm, {z.hidden_elements}) + 2 * measured.seconds(m::kAdd, {z.hidden_elements}) +
+double norm_seconds(const Measured& measured, const memory::LayerShape& shape, const Sizes& z) {
+  const bool unfused = shape.norm == layout::NormKernel::kUnfused;
+  return measured.seconds(unfused ? m::kUnfusedNorm : m::kNorm, {z.hidden_elements});
+}
+
+double norm_backward_seconds(const Measured& measured, const memory::LayerShape& shape, const Sizes& z) {
+  const bool unfused = shape.norm == layout::NormKernel::kUnfused;
+  return measured.seconds(unfused ? m::kUnfusedNormBackward : m::kNormBackward, {z.hidden_elements});
+}
+
+double forward_kernels(const Measured& measured, const memory::LayerShape& shape, const Sizes& z) {
+  return 2 * norm_seconds(measured, shape, z) + 2 * measured.seconds(m::kAdd, {z.hidden_elements}) +
          measured.seconds(m::kRope, {z.tokens * z.query}) + measured.seconds(m::kRope, {z.tokens * z.kv}) +
          measured.seconds(m::kCopy, {z.tokens * z.query}) + measured.seconds(m::kSwiglu, {z.tokens * z.ffn});
 }
 
-double backward_kernels(const Measured& measured, const Sizes& z) {
-  return 2 * measured.seconds(m::kNormBackward, {z.hidden_elements}) +
-         2 * measured.seconds(m::kAdd, {z.hidden_elements}) + measured.seconds(m::kRope, {z.tokens * z.query}) +
-         measured.seconds(m::kRope, {z.tokens * z.kv}) + measured.seconds(m::kCopy, {z.tokens * z.query}) +
-         2 * measured.seconds(m::kCopy, {z.tokens * z.kv}) + measured.seconds(m::kSwigluBackward, {z.tokens * z.ffn});
+double backward_kernels(const Measured& measured, const memory::LayerShape& shape, const Sizes& z) {
+  return 2 * norm_backward_seconds(measured, shape, z) + 2 * measured.seconds(m::kAdd, {z.hidden_elements}) +
+         measured.seconds(m::kRope, {z.tokens * z.query}) + measured.seconds(m::kRope, {z.tokens * z.kv}) +
+         measured.seconds(m::kCopy, {z.tokens * z.query}) + 2 * measured.seconds(m::kCopy, {z.tokens * z.kv}) +
+         measured.seconds(m::kSwigluBackward, {z.tokens * z.ffn});
 }
 
 // Kernels take longer among others than alone. Layers were measured whole: one that tp divides is like a narrower one
@@ -101,22 +122,22 @@ LayerCost measured_layer_cost(const spec::Job& job, const Measured& measured, co
   LayerCost cost;
   cost.forward.gemm = products(measured, m::kProductForward, z);
   cost.forward.attention = attention.forward;
-  cost.forward.memory_bound = forward_kernels(measured, z);
+  cost.forward.memory_bound = forward_kernels(measured, shape, z);
   cost.backward.gemm = products(measured, m::kProductInput, z) + weight_gradient;
   cost.backward.attention = attention.backward;
-  cost.backward.memory_bound = backward_kernels(measured, z);
+  cost.backward.memory_bound = backward_kernels(measured, shape, z);
   const double backward_factor = factor_of(measured, m::kBackwardFactor, shape, z);
   cost.forward = cost.forward * factor_of(measured, m::kForwardFactor, shape, z);
   cost.backward = cost.backward * backward_factor;
-  cost.forward.tensor_parallel = tensor_parallel(measured, shape, z, /*is_forward=*/true);
-  cost.backward.tensor_parallel = tensor_parallel(measured, shape, z, /*is_forward=*/false);
+  cost.forward.tensor_parallel = tensor_parallel(measured, shape, z, /*is_forward=*/true, cost.forward.total());
+  cost.backward.tensor_parallel = tensor_parallel(measured, shape, z, /*is_forward=*/false, cost.backward.total());
   cost.weight_gradient = weight_gradient * backward_factor;
   if (shape.checkpointing == layout::Checkpointing::kFull) {
     cost.recompute = cost.forward;
   } else if (shape.checkpointing == layout::Checkpointing::kSelective) {
     cost.recompute.attention = attention.forward;
     cost.recompute.memory_bound =
-        2 * measured.seconds(m::kNorm, {z.hidden_elements}) + measured.seconds(m::kCopy, {z.tokens * z.query});
+        2 * norm_seconds(measured, shape, z) + measured.seconds(m::kCopy, {z.tokens * z.query});
   }
   cost.recompute = cost.recompute * measured.k().measured_recompute_scale;
   return cost;
@@ -141,9 +162,8 @@ EndCost measured_head_cost(const spec::Job& job, const Measured& measured, const
   cost.forward.gemm = measured.seconds(m::kProductForward, {z.tokens, z.hidden, vocab}) +
                       measured.seconds(m::kProductInput, {z.tokens, z.hidden, vocab}) +
                       measured.seconds(m::kProductWeight, {z.tokens, z.hidden, vocab});
-  cost.forward.memory_bound =
-      measured.seconds(m::kNorm, {z.hidden_elements}) + measured.seconds(m::kCrossEntropy, {z.tokens * vocab});
-  cost.backward.memory_bound = measured.seconds(m::kNormBackward, {z.hidden_elements});
+  cost.forward.memory_bound = norm_seconds(measured, shape, z) + measured.seconds(m::kCrossEntropy, {z.tokens * vocab});
+  cost.backward.memory_bound = norm_backward_seconds(measured, shape, z);
   if (shape.tp <= 1) return cost;
   const auto numbers = [&](double bytes) {
     return measured.collective(m::kAllReduce, spec::Precision::kFp32, shape.tp, bytes);

@@ -195,15 +195,17 @@ double Pricer::State::add_pipeline(const layout::Layout& layout, const ShapePric
   double total = pipeline_seconds(layout.schedule, layout.pp, layout.vp, m, runs);
   // Ranks that share a core run faster while others wait.
   if (machine.measured) total = std::max(total / machine.measured->sharing(), steps * work);
-  price[Kind::kGemm] = steps * (slowest.forward.gemm + slowest.backward.gemm);
-  price[Kind::kAttention] = steps * (slowest.forward.attention + slowest.backward.attention);
-  price[Kind::kMemoryBound] = steps * (slowest.forward.memory_bound + slowest.backward.memory_bound);
-  price[Kind::kLaunch] = steps * (slowest.forward.launch + slowest.backward.launch);
-  price[Kind::kRecompute] = steps * slowest.recompute.total();
-  price[Kind::kTensorParallel] = steps * (slowest.forward.tensor_parallel + slowest.backward.tensor_parallel);
-  price[Kind::kContextParallel] = steps * (slowest.forward.context_parallel + slowest.backward.context_parallel);
-  price[Kind::kPipelineSend] = steps * slowest.send;
-  price[Kind::kBubble] = total - steps * slowest.total();
+  // The slowest stage's own times are those of a core that all share: when that is never so, it needs less.
+  const double weight = steps * std::min(1.0, total / (steps * slowest.total()));
+  price[Kind::kGemm] = weight * (slowest.forward.gemm + slowest.backward.gemm);
+  price[Kind::kAttention] = weight * (slowest.forward.attention + slowest.backward.attention);
+  price[Kind::kMemoryBound] = weight * (slowest.forward.memory_bound + slowest.backward.memory_bound);
+  price[Kind::kLaunch] = weight * (slowest.forward.launch + slowest.backward.launch);
+  price[Kind::kRecompute] = weight * slowest.recompute.total();
+  price[Kind::kTensorParallel] = weight * (slowest.forward.tensor_parallel + slowest.backward.tensor_parallel);
+  price[Kind::kContextParallel] = weight * (slowest.forward.context_parallel + slowest.backward.context_parallel);
+  price[Kind::kPipelineSend] = weight * slowest.send;
+  price[Kind::kBubble] = std::max(0.0, total - weight * slowest.total());
   price[Kind::kDataParallel] = data_parallel;
   const double shard = layout.zero >= 1 ? static_cast<double>(memory::shard_size(layout)) : 1;
   if (const Measured* measured = machine.measured.get()) {

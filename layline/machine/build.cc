@@ -120,22 +120,49 @@ spec::Job probe_job(const spec::Cluster& cluster, int num_ranks, double hidden, 
   return job;
 }
 
-// Whole layers against the sum of their kernels.
-void add_layer_factors(const spec::Cluster& cluster, Precision precision, spec::MeasuredRanks& ranks) {
-  const spec::MeasuredTable& forward = ranks.tables.at(m::name(m::kLayerForward, precision));
-  const spec::MeasuredTable& backward = ranks.tables.at(m::name(m::kLayerBackward, precision));
+struct LayerTables {
+  std::string forward, backward, forward_factor, backward_factor;
+};
+
+// Whole layers against what the tables of `ranks` say of them so far.
+void add_factors(const spec::Cluster& cluster, Precision precision, const LayerTables& names, memory::LayerShape shape,
+                 spec::MeasuredRanks& ranks) {
+  const spec::MeasuredTable& forward = ranks.tables.at(names.forward);
+  const spec::MeasuredTable& backward = ranks.tables.at(names.backward);
   spec::MeasuredTable forward_factor{forward.axes, {}}, backward_factor{backward.axes, {}};
   const std::vector<Point> points = points_of({"", forward.axes});
   for (size_t i = 0; i < points.size(); ++i) {
     const spec::Job job = probe_job(cluster, ranks.num_ranks, points[i].sizes[0], precision);
-    memory::LayerShape shape;
     shape.mb = static_cast<int64_t>(points[i].sizes[1]) / kProbeSequence;
     const cost::LayerCost cost = cost::measured_layer_cost(job, cost::Measured(job, {}), shape);
     forward_factor.seconds.push_back(forward.seconds[i] / cost.forward.total());
     backward_factor.seconds.push_back(backward.seconds[i] / cost.backward.total());
   }
-  ranks.tables[m::name(m::kForwardFactor, precision)] = std::move(forward_factor);
-  ranks.tables[m::name(m::kBackwardFactor, precision)] = std::move(backward_factor);
+  ranks.tables[names.forward_factor] = std::move(forward_factor);
+  ranks.tables[names.backward_factor] = std::move(backward_factor);
+}
+
+void add_layer_factors(const spec::Cluster& cluster, Precision precision, spec::MeasuredRanks& ranks) {
+  const auto named = [&](std::string_view what, int64_t size) {
+    return size == 1 ? m::name(what, precision) : m::name(what, precision, size);
+  };
+  memory::LayerShape shape;
+  add_factors(cluster, precision,
+              {named(m::kLayerForward, 1), named(m::kLayerBackward, 1), named(m::kForwardFactor, 1),
+               named(m::kBackwardFactor, 1)},
+              shape, ranks);
+  for (shape.tp = 2; ranks.tables.count(named(m::kSplitForward, shape.tp)) != 0; shape.tp *= 2) {
+    shape.sp = false;
+    add_factors(cluster, precision,
+                {named(m::kSplitForward, shape.tp), named(m::kSplitBackward, shape.tp),
+                 named(m::kSplitForwardFactor, shape.tp), named(m::kSplitBackwardFactor, shape.tp)},
+                shape, ranks);
+    shape.sp = true;
+    add_factors(cluster, precision,
+                {named(m::kSequenceForward, shape.tp), named(m::kSequenceBackward, shape.tp),
+                 named(m::kSequenceForwardFactor, shape.tp), named(m::kSequenceBackwardFactor, shape.tp)},
+                shape, ranks);
+  }
 }
 
 spec::Calibration calibration_of(const spec::Cluster& cluster) {

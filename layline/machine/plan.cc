@@ -24,11 +24,16 @@ const std::vector<double> kSequences = {64, 256, 1024};
 const std::vector<double> kBytes = {64, 4096, 65536, 1 << 20, 8 << 20};
 const std::vector<double> kHiddens = {256, 768};
 const std::vector<double> kLayerTokens = {64, 512};
+const std::vector<double> kFewHiddens = {256};
+
+const std::vector<double>& hiddens_of(Precision precision) {
+  return precision == Precision::kBf16 ? kHiddens : kFewHiddens;
+}
 
 void add_kernels(Precision precision, std::vector<Series>& all) {
   for (const std::string_view what :
-       {m::kNorm, m::kNormBackward, m::kSwiglu, m::kSwigluBackward, m::kRope, m::kAdd, m::kCopy, m::kReadRows,
-        m::kAddToRows, m::kCrossEntropy, m::kAdamw, m::kSumOfSquares, m::kZero}) {
+       {m::kNorm, m::kNormBackward, m::kUnfusedNorm, m::kUnfusedNormBackward, m::kSwiglu, m::kSwigluBackward, m::kRope,
+        m::kAdd, m::kCopy, m::kReadRows, m::kAddToRows, m::kCrossEntropy, m::kAdamw, m::kSumOfSquares, m::kZero}) {
     all.push_back({m::name(what, precision), {kElements}});
   }
 }
@@ -58,6 +63,10 @@ void add_collectives(Precision precision, int num_ranks, std::vector<Series>& al
     for (const std::string_view what : {m::kAllReduce, m::kReduceScatter, m::kAllGather}) {
       all.push_back({m::name(what, precision, size), {kBytes}});
     }
+    for (const std::string_view what :
+         {m::kSplitForward, m::kSplitBackward, m::kSequenceForward, m::kSequenceBackward}) {
+      all.push_back({m::name(what, precision, size), {hiddens_of(precision), kLayerTokens}});
+    }
   }
   if (num_ranks % 2 == 0) all.push_back({m::name(m::kSend, precision, 2), {kBytes}});
 }
@@ -77,8 +86,8 @@ std::vector<Series> series_for(int num_ranks, int num_cores) {
   std::vector<Series> all;
   for (const Precision precision : kPrecisions) {
     add_collectives(precision, num_ranks, all);
-    all.push_back({m::name(m::kLayerForward, precision), {kHiddens, kLayerTokens}});
-    all.push_back({m::name(m::kLayerBackward, precision), {kHiddens, kLayerTokens}});
+    all.push_back({m::name(m::kLayerForward, precision), {hiddens_of(precision), kLayerTokens}});
+    all.push_back({m::name(m::kLayerBackward, precision), {hiddens_of(precision), kLayerTokens}});
     if (num_ranks > num_cores) continue;
     add_kernels(precision, all);
     add_attention(precision, all);

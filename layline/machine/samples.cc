@@ -32,8 +32,13 @@ MachineInfo read_machine(spec::JsonObject object) {
 bool counts_with_median(const Point& point) {
   namespace m = spec::measured;
   return std::ranges::any_of(
-      std::array{m::kAllReduce, m::kReduceScatter, m::kAllGather, m::kSend, m::kLayerForward, m::kLayerBackward},
+      std::array{m::kAllReduce, m::kReduceScatter, m::kAllGather, m::kSend, m::kLayerForward, m::kLayerBackward,
+                 m::kSplitForward, m::kSplitBackward, m::kSequenceForward, m::kSequenceBackward},
       [&](std::string_view what) { return point.table.starts_with(what); });
+}
+
+double counted_seconds(const Sample& sample) {
+  return counts_with_median(sample.point) ? sample.seconds * (1 + sample.spread) : sample.seconds;
 }
 
 Sample read_sample(spec::JsonObject object) {
@@ -98,14 +103,19 @@ std::vector<Point> missing_points(const Samples& samples, int num_ranks) {
   return missing;
 }
 
-std::map<Point, double> seconds_of_points(const Samples& samples, int num_ranks) {
-  std::map<Point, double> seconds;
+std::map<Point, Sample> best_samples(const Samples& samples, int num_ranks) {
+  std::map<Point, Sample> best;
   for (const Sample& sample : samples.samples) {
     if (sample.num_ranks != num_ranks) continue;
-    const double own = counts_with_median(sample.point) ? sample.seconds * (1 + sample.spread) : sample.seconds;
-    const auto [at, is_new] = seconds.emplace(sample.point, own);
-    if (!is_new) at->second = std::min(at->second, own);
+    const auto [at, is_new] = best.emplace(sample.point, sample);
+    if (!is_new && counted_seconds(sample) < counted_seconds(at->second)) at->second = sample;
   }
+  return best;
+}
+
+std::map<Point, double> seconds_of_points(const Samples& samples, int num_ranks) {
+  std::map<Point, double> seconds;
+  for (const auto& [point, sample] : best_samples(samples, num_ranks)) seconds.emplace(point, counted_seconds(sample));
   return seconds;
 }
 

@@ -44,6 +44,9 @@ void drop_torn_line(const std::string& path);
 // The points of num_ranks that are not among the samples, in their order.
 std::vector<Point> missing_points(const Samples& samples, int num_ranks);
 
+// What counts of each point of num_ranks: points that were measured again have several.
+std::map<Point, Sample> best_samples(const Samples& samples, int num_ranks);
+
 // Seconds of each point of num_ranks, from the best of its samples: of the fastest repeat of a kernel, and the median
 // one of collectives and of whole layers, which are to take what they take in training.
 std::map<Point, double> seconds_of_points(const Samples& samples, int num_ranks);

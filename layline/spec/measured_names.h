@@ -23,6 +23,8 @@ inline constexpr std::string_view kUnfusedBackward = "unfused_attention_backward
 // Elements.
 inline constexpr std::string_view kNorm = "norm";
 inline constexpr std::string_view kNormBackward = "norm_backward";
+inline constexpr std::string_view kUnfusedNorm = "unfused_norm";
+inline constexpr std::string_view kUnfusedNormBackward = "unfused_norm_backward";
 inline constexpr std::string_view kSwiglu = "swiglu";  // of its output
 inline constexpr std::string_view kSwigluBackward = "swiglu_backward";
 inline constexpr std::string_view kRope = "rope";
@@ -44,9 +46,20 @@ inline constexpr std::string_view kSend = "send";
 inline constexpr std::string_view kLayerForward = "layer_forward";
 inline constexpr std::string_view kLayerBackward = "layer_backward";
 
+// Layers that a tensor-parallel group shares, for each size of a group; the same with sequence parallelism.
+inline constexpr std::string_view kSplitForward = "split_layer_forward";
+inline constexpr std::string_view kSplitBackward = "split_layer_backward";
+inline constexpr std::string_view kSequenceForward = "sequence_layer_forward";
+inline constexpr std::string_view kSequenceBackward = "sequence_layer_backward";
+
 // What such a layer took against the sum of its kernels, at the same sizes: factors, not seconds.
 inline constexpr std::string_view kForwardFactor = "layer_forward_factor";
 inline constexpr std::string_view kBackwardFactor = "layer_backward_factor";
+// Of layers that are shared, against kernels with that factor and collectives.
+inline constexpr std::string_view kSplitForwardFactor = "split_layer_forward_factor";
+inline constexpr std::string_view kSplitBackwardFactor = "split_layer_backward_factor";
+inline constexpr std::string_view kSequenceForwardFactor = "sequence_layer_forward_factor";
+inline constexpr std::string_view kSequenceBackwardFactor = "sequence_layer_backward_factor";
 
 inline std::string name(std::string_view what, Precision precision) {
   return fmt::format("{}.{}", what, name_of(precision));

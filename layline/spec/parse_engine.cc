@@ -51,6 +51,12 @@ void read_choices(JsonObject& object, const char* key, const Names& names, std::
   if (member.empty()) object.fail(key, "found an empty list, want at least one entry");
 }
 
+void check_alignment(const JsonObject& object, const Engine& engine) {
+  if (engine.bucket_alignment_bytes < 1) {
+    object.fail("bucket_alignment_bytes", fmt::format("found {}, want at least 1", engine.bucket_alignment_bytes));
+  }
+}
+
 template <typename Enum>
 void check_default(const JsonObject& object, const char* key, Enum value, const std::vector<Enum>& has) {
   if (std::find(has.begin(), has.end(), value) == has.end()) {
@@ -91,6 +97,7 @@ Engine parse_engine(std::string_view json, const std::string& where) {
   for (const NumberKey& number : kNumbers) {
     if (object.has(number.key)) engine.*(number.member) = object.number(number.key, 0, number.upper);
   }
+  check_alignment(object, engine);
   for (const FlagKey& flag : kFlags) {
     if (object.has(flag.key)) engine.*(flag.member) = object.flag(flag.key);
   }

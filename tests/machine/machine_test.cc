@@ -26,18 +26,21 @@ using testing::HasSubstr;
 constexpr double kRate = 100e9;  // FLOP/s of a product, elements/s of all else
 constexpr int kCores = 2;
 
-double seconds_of(const Point& point) {
+constexpr double kShared = 20;  // of a layer that ranks share, to what a whole one takes
+
+double seconds_of(const Point& point, double shared = kShared) {
   double work = 1;
   for (const double size : point.sizes) work *= size;
+  if (point.table.starts_with("split_layer") || point.table.starts_with("sequence_layer")) return shared * work / kRate;
   return point.table.starts_with("product") ? 2 * work / kRate : work / kRate;
 }
 
 // A machine on which all goes at kRate, and twice as many ranks take twice as long.
-Samples samples(double slowness = 1) {
+Samples samples(double slowness = 1, double shared = kShared) {
   Samples all{{"made up, 2 cores", kCores, 16e9}, {}};
   for (const int ranks : rank_counts(kCores)) {
     for (const Point& point : points_for(ranks, kCores)) {
-      all.samples.push_back({ranks, std::max(1, kCores / ranks), point, slowness * seconds_of(point), 0.01, 5});
+      all.samples.push_back({ranks, std::max(1, kCores / ranks), point, slowness * seconds_of(point, shared), 0.01, 5});
     }
   }
   return all;
@@ -168,6 +171,58 @@ TEST(MeasuredMachine, ThatTakesTwiceAsLongHasStepsTwiceAsLong) {
   for (const auto& [ranks, layout] : {std::pair{1, "mb1"}, {2, "tp2 mb1 sp"}, {2, "pp2 mb1"}, {4, "dp4 mb1"}}) {
     EXPECT_NEAR(step_seconds(slow, ranks, layout) / step_seconds(fast, ranks, layout), 2, 1e-6) << layout;
   }
+}
+
+TEST(MeasuredMachine, WaitsInSharedLayersForAsLongAsTheyTookLonger) {
+  const auto waits = [](double shared, const std::string& layout) {
+    const spec::Job job = job_on(build_cluster(samples(1, shared)), 2);
+    const cost::StepPrice price = cost::Pricer(job).price(layout::parse_layout(layout, {.num_gpus = 2}));
+    return std::pair{price[cost::Kind::kTensorParallel], price[cost::Kind::kGemm]};
+  };
+  for (const std::string layout : {"tp2 mb2", "tp2 mb2 sp"}) {
+    const auto [few, gemm] = waits(kShared, layout);
+    const auto [many, same_gemm] = waits(2 * kShared, layout);
+    // Passes of a layer of this many tokens, forward and backward, took so much longer (between sizes, about).
+    const double layers = static_cast<double>(spec::get_model("llama-tiny").num_layers);
+    const double tokens = 8 * 256, hidden = static_cast<double>(spec::get_model("llama-tiny").hidden);
+    EXPECT_NEAR(many - few, 2 * layers * kShared * tokens * hidden / kRate, 0.05 * (many - few)) << layout;
+    EXPECT_EQ(gemm, same_gemm) << layout;
+  }
+  EXPECT_EQ(waits(kShared, "dp2 mb2"), waits(2 * kShared, "dp2 mb2"));
+}
+
+TEST(MeasuredMachine, PricesNormsByTheirKernel) {
+  Samples slow_norms = samples();
+  for (Sample& sample : slow_norms.samples) {
+    if (sample.point.table.starts_with("unfused_norm")) sample.seconds *= 10;
+  }
+  const spec::Cluster same = build_cluster(samples()), slow = build_cluster(slow_norms);
+  EXPECT_GT(step_seconds(slow, 1, "mb1 norm=unfused"), 1.01 * step_seconds(same, 1, "mb1 norm=unfused"));
+  EXPECT_EQ(step_seconds(slow, 1, "mb1"), step_seconds(same, 1, "mb1"));
+}
+
+TEST(MeasuredMachine, PartsOfAStepAreNeverNegativeAndAddUp) {
+  const spec::Cluster cluster = build_cluster(samples());
+  for (const std::string layout : {"pp4 mb1", "pp4 mb4", "dp2 pp2 mb1", "tp2 pp2 mb2 sp", "pp4 mb1 sched=zb"}) {
+    const spec::Job job = job_on(cluster, 4);
+    const cost::StepPrice price = cost::Pricer(job).price(layout::parse_layout(layout, {.num_gpus = 4}));
+    double sum = 0;
+    for (const double seconds : price.seconds) {
+      EXPECT_GE(seconds, 0) << layout;
+      sum += seconds;
+    }
+    EXPECT_DOUBLE_EQ(sum, price.step_seconds) << layout;
+  }
+}
+
+TEST(Samples, OfAPointCountOnce) {
+  Samples twice = samples();
+  const size_t num_points = best_samples(twice, 1).size();
+  Sample again = twice.samples.front();
+  again.seconds /= 2;
+  twice.samples.push_back(again);
+  EXPECT_EQ(best_samples(twice, 1).size(), num_points);
+  EXPECT_EQ(best_samples(twice, 1).at(again.point).seconds, again.seconds);
 }
 
 // What runs would take if collectives were late, recomputation cheap and a step had work of its own.

@@ -124,6 +124,8 @@ TEST(BadJson, OfAnEngineIsToldTheChoices) {
           {"\"even\"", "\"balanced\"", "is in the list twice"},
           {"\"even\",", "", "$.default_split: even is not among what the engine has"},
           {"\"has_virtual_stages\": true", "\"has_virtual_stages\": 1", "want true or false"},
+          {"\"has_virtual_stages\"", "\"bucket_alignment_bytes\": 0, \"has_virtual_stages\"",
+           "$.bucket_alignment_bytes: found 0, want at least 1"},
           {"\"reduction\": \"reduce-scatter\"", "\"reduction\": \"scatter\"", "want one of all-reduce"},
           {"\"gradient_bytes\": \"", "\"gradient_byte\": \"", "$.sources.gradient_byte: is the source of a key"},
       });

@@ -1,6 +1,7 @@
 #include "layline/trainer/measure/kernels.h"
 
 #include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
 
 #include <algorithm>
 #include <memory>
@@ -15,6 +16,7 @@
 #include "layline/trainer/kernels/rope.h"
 #include "layline/trainer/kernels/swiglu.h"
 #include "layline/trainer/measure/operands.h"
+#include "layline/trainer/model/norm.h"
 #include "layline/trainer/model/parallel_linear.h"
 
 namespace layline::trainer::measure {
@@ -40,6 +42,27 @@ Operation make_norm(std::string_view what, at::ScalarType dtype, int64_t element
   if (what == m::kNorm) return run_only([=](int64_t i) { kernels::rms_norm(x[i], weight, kEpsilon); });
   const at::Tensor rstd = kernels::rms_norm(x[0], weight, kEpsilon).rstd_T;
   return run_only([=](int64_t i) { kernels::rms_norm_backward(dy[i], x[i], rstd, weight, gradient); });
+}
+
+// By separate operators, through autograd: as the trainer's.
+Operation make_unfused_norm(std::string_view what, at::ScalarType dtype, int64_t elements) {
+  struct Norm {
+    model::ParameterGroup weight;
+    model::Context context;
+    model::Recorded recorded;
+  };
+  const auto norm = std::make_shared<Norm>();
+  norm->weight.value = at::ones({kRow}, dtype);
+  norm->weight.main_grad = at::zeros({kRow}, at::kFloat);
+  norm->context.norm = layout::NormKernel::kUnfused;
+  const Operands x = Operands::random({elements / kRow, kRow}, dtype), dy = x;
+  const auto forward = [=](int64_t i) {
+    const at::AutoGradMode grad(true);
+    const at::Tensor input = x[i].detach().requires_grad_(true);
+    norm->recorded = model::Recorded(input, model::rms_norm(input, norm->weight, norm->context).tensor);
+  };
+  if (what == m::kUnfusedNorm) return run_only(forward);
+  return {forward, [=](int64_t i) { norm->recorded.backward(dy[i]); }};
 }
 
 Operation make_swiglu(std::string_view what, at::ScalarType dtype, int64_t elements) {
@@ -84,7 +107,8 @@ Operation make_cross_entropy(at::ScalarType dtype, int64_t elements) {
 Operation make_adamw(at::ScalarType dtype, int64_t elements) {
   const Operands master = Operands::zeros({elements}, at::kFloat), weights = Operands::zeros({elements}, dtype);
   const Operands gradient = Operands::random({elements}, at::kFloat);
-  const at::Tensor exp_avg = at::zeros({elements}, at::kFloat), exp_avg_sq = at::zeros({elements}, at::kFloat);
+  const Operands exp_avg = Operands::zeros({elements}, at::kFloat),
+                 exp_avg_sq = Operands::zeros({elements}, at::kFloat);
   const kernels::AdamWStep step{.step = 10,
                                 .learning_rate = 1e-6,
                                 .beta1 = 0.9,
@@ -95,7 +119,7 @@ Operation make_adamw(at::ScalarType dtype, int64_t elements) {
   return run_only([=](int64_t i) {
     std::optional<at::Tensor> compute;
     if (dtype != at::kFloat) compute = weights[i];
-    kernels::adamw_(master[i], exp_avg, exp_avg_sq, gradient[i], compute, step);
+    kernels::adamw_(master[i], exp_avg[i], exp_avg_sq[i], gradient[i], compute, step);
   });
 }
 
@@ -140,6 +164,7 @@ Operation make_attention(std::string_view what, at::ScalarType dtype, const std:
 
 Operation make_kernel(std::string_view what, at::ScalarType dtype, int64_t elements) {
   if (what == m::kNorm || what == m::kNormBackward) return make_norm(what, dtype, elements);
+  if (what == m::kUnfusedNorm || what == m::kUnfusedNormBackward) return make_unfused_norm(what, dtype, elements);
   if (what == m::kSwiglu || what == m::kSwigluBackward) return make_swiglu(what, dtype, elements);
   if (what == m::kRope) return make_rope(dtype, elements);
   if (what == m::kCopy) return make_copy(dtype, elements);

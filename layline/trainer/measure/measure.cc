@@ -30,6 +30,7 @@ constexpr double kRepeatSeconds = 3e-3;         // that a repeat takes at least;
 constexpr double kSharedRepeatSeconds = 12e-3;  // … where ranks share cores, and take turns every few milliseconds
 constexpr int64_t kMostCalls = 400;             // of a repeat
 constexpr size_t kRepeats = 3;
+constexpr size_t kLongRepeats = 2;     // of calls that take longer than kMostSeconds
 constexpr size_t kMostRepeats = 6;     // of what is noisy, …
 constexpr double kMostSeconds = 0.05;  // … until it has taken that long
 constexpr int kMostRounds = 1;         // over points that are doubtful
@@ -69,8 +70,10 @@ machine::Sample measure(const machine::Point& point, comm::GroupFactory& factory
   const double once = time_calls(operation, world, 1);
   const int64_t calls = std::clamp<int64_t>(static_cast<int64_t>(repeat_seconds / once) + 1, 1, kMostCalls);
   std::vector<double> seconds;
+  if (once > kMostSeconds) seconds.push_back(once);
+  const size_t repeats = once > kMostSeconds ? kLongRepeats : kRepeats;
   double spent = 0;
-  while (seconds.size() < kRepeats ||
+  while (seconds.size() < repeats ||
          (seconds.size() < kMostRepeats && spent < kMostSeconds && relative_spread(seconds) > kNoise)) {
     seconds.push_back(time_calls(operation, world, calls));
     spent += largest(world, seconds.back() * static_cast<double>(calls));

@@ -26,9 +26,17 @@ int64_t num_copies(int64_t bytes) { return std::clamp<int64_t>(kBytes / std::max
 
 }  // namespace
 
+void Operands::fill(const at::Tensor& tensor) {
+  const at::Tensor flat = tensor.view({-1});
+  for (int64_t start = 0; start < flat.numel(); start += noise().numel()) {
+    const int64_t length = std::min(noise().numel(), flat.numel() - start);
+    flat.narrow(0, start, length).copy_(noise().narrow(0, 0, length));
+  }
+}
+
 Operands Operands::random(const std::vector<int64_t>& shape, at::ScalarType dtype) {
-  const int64_t n = num_elements(shape), repeats = (n + noise().numel() - 1) / noise().numel();
-  const at::Tensor first = noise().to(dtype).repeat({repeats}).narrow(0, 0, n).view(shape);
+  const at::Tensor first = at::empty(shape, dtype);
+  fill(first);
   Operands operands;
   const int64_t count = num_copies(static_cast<int64_t>(first.nbytes()));
   for (int64_t i = 0; i < count; ++i) operands.tensors_.push_back(first.clone());

@@ -13,6 +13,8 @@ class Operands {
  public:
   // Normal random numbers, that others may use too: to be read.
   static Operands random(const std::vector<int64_t>& shape, at::ScalarType dtype);
+  // Fills a tensor with the like.
+  static void fill(const at::Tensor& tensor);
   // Zeros of its own: to be written.
   static Operands zeros(const std::vector<int64_t>& shape, at::ScalarType dtype);
 

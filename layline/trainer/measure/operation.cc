@@ -27,14 +27,14 @@ Name parts_of(const std::string& table) {
 
 Operation make(const Name& name, const std::vector<double>& sizes, comm::GroupFactory& factory) {
   const at::ScalarType dtype = name.precision == "bf16" ? at::kBFloat16 : at::kFloat;
-  if (!name.group.empty()) {
-    return make_collective(name.what, dtype, base::to_whole_number(name.group).value_or(1),
-                           static_cast<int64_t>(sizes[0]), factory);
+  const int64_t group_size = name.group.empty() ? 1 : base::to_whole_number(name.group).value_or(1);
+  if (sizes.size() == 1 && group_size > 1) {
+    return make_collective(name.what, dtype, group_size, static_cast<int64_t>(sizes[0]), factory);
   }
   if (sizes.size() == 3) return make_product(name.what, dtype, sizes);
   if (sizes.size() == 1) return make_kernel(name.what, dtype, static_cast<int64_t>(sizes[0]));
   Operation attention = make_attention(name.what, dtype, sizes);
-  return attention.run ? attention : make_layer(name.what, dtype, sizes, factory);
+  return attention.run ? attention : make_layer(name.what, dtype, group_size, sizes, factory);
 }
 
 }  // namespace
