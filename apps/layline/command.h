@@ -19,6 +19,8 @@ void add_train(CLI::App& app);
 void add_sweep(CLI::App& app);
 void add_tune(CLI::App& app);
 void add_bench(CLI::App& app);
+void add_advise(CLI::App& app);
+void add_study(CLI::App& app);
 
 // One line for a command line that does not parse: CLI11's message, and the nearest known flag or command to what was
 // not known.

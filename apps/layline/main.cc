@@ -25,6 +25,8 @@ int run(int argc, char** argv) {
   layline::app::add_sweep(app);
   layline::app::add_tune(app);
   layline::app::add_bench(app);
+  layline::app::add_advise(app);
+  layline::app::add_study(app);
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp& e) {

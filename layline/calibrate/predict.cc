@@ -1,5 +1,7 @@
 #include "layline/calibrate/predict.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 namespace layline::calibrate {
@@ -65,6 +67,18 @@ std::string_view name_of(Verdict verdict) {
       break;
   }
   return "illegal";
+}
+
+std::vector<std::string> prediction_fields(const Prediction& p) {
+  std::vector<std::string> fields;
+  for (const double value : {p.step_seconds, p.first_stage_bytes, p.last_stage_bytes, p.max_bytes}) {
+    fields.push_back(fmt::format("{}", value));
+  }
+  fields.emplace_back(name_of(p.verdict));
+  fields.push_back(fmt::format("{}", p.fit_probability));
+  fields.push_back(fmt::format("{}", p.margin_bytes));
+  fields.push_back(p.reason);
+  return fields;
 }
 
 }  // namespace layline::calibrate

@@ -33,6 +33,9 @@ struct Prediction {
 // Prices a legal layout with a calibration's error bar.
 Prediction predict(cost::Pricer& pricer, const layout::Layout& layout, MemoryKind kind, double relative_error_bar);
 
+// The fields of runs::prediction_columns().
+std::vector<std::string> prediction_fields(const Prediction& prediction);
+
 std::string_view name_of(Verdict verdict);  // "fits", "oom", "illegal"
 
 }  // namespace layline::calibrate

@@ -112,6 +112,66 @@ layout::Layout layout_of(const runs::RunRecord& r, const spec::Engine& engine, i
   return layout;
 }
 
+std::string_view mlp_name(spec::Mlp mlp) {
+  switch (mlp) {
+    case spec::Mlp::kSwiglu:
+      return "swiglu";
+    case spec::Mlp::kSquaredRelu:
+      return "squared-relu";
+    default:
+      return "gelu";
+  }
+}
+
+// As attention_of reads them.
+std::string_view attention_name(layout::AttentionKernel kernel) {
+  switch (kernel) {
+    case layout::AttentionKernel::kFlash2:
+      return "flash_attention2";
+    case layout::AttentionKernel::kFlash1:
+      return "flash_attention1";
+    case layout::AttentionKernel::kFusedSoftmax:
+      return "fused_softmax";
+    case layout::AttentionKernel::kUnfused:
+      break;
+  }
+  return "unfused";
+}
+
+void put_job(const spec::Job& job, runs::RunRecord& record) {
+  record.hardware = job.cluster.name;
+  record.gpus_total = job.num_gpus;
+  record.gpus_per_node = std::min<int64_t>(job.num_gpus, job.cluster.gpus_per_node);
+  record.model = job.model.name;
+  record.layers = job.model.num_layers;
+  record.hidden = job.model.hidden;
+  record.heads = job.model.num_heads;
+  record.kv_heads = job.model.num_kv_heads;
+  record.ffn_hidden = job.model.ffn_hidden;
+  record.vocab = job.model.vocab;
+  record.seq_len = job.sequence_length;
+  record.global_batch_sequences = job.global_batch;
+  record.precision = spec::name_of(job.precision);
+  record.engine = job.engine.name;
+  record.mlp = mlp_name(job.model.mlp);
+  record.tie_embeddings = job.model.tied_embeddings;
+}
+
+void put_layout(const layout::Layout& layout, runs::RunRecord& record) {
+  record.micro_batch_size = layout.mb;
+  record.tp = layout.tp;
+  record.sp = layout.sp;
+  record.pp = layout.pp;
+  record.vpp = layout.vp;
+  record.cp = layout.cp;
+  record.ep = layout.ep;
+  record.dp = layout.dp;
+  record.zero_stage = layout.zero;
+  record.recompute = spec::name_of(layout.checkpointing);
+  record.attention_kernel = attention_name(layout.attention);
+  record.norm_kernel = spec::name_of(layout.norm);
+}
+
 }  // namespace
 
 RunJobOrReason job_of(const runs::RunRecord& record, const std::string& engine_override, const spec::Cluster* cluster) {
@@ -144,6 +204,13 @@ RunJobOrReason job_of(const runs::RunRecord& record, const std::string& engine_o
   } catch (const base::InputError& error) {
     return {std::nullopt, error.what()};
   }
+}
+
+runs::RunRecord record_of(const spec::Job& job, const layout::Layout& layout) {
+  runs::RunRecord record;
+  put_job(job, record);
+  put_layout(layout, record);
+  return record;
 }
 
 }  // namespace layline::calibrate

@@ -28,4 +28,8 @@ struct RunJobOrReason {
 RunJobOrReason job_of(const runs::RunRecord& record, const std::string& engine_override,
                       const spec::Cluster* cluster = nullptr);
 
+// The other way round: the columns that say what is run, and nothing of what came of it. `hardware` is the cluster's
+// name.
+runs::RunRecord record_of(const spec::Job& job, const layout::Layout& layout);
+
 }  // namespace layline::calibrate

@@ -13,6 +13,7 @@
 #include "layline/layout/layout_text.h"
 #include "layline/layout/legality.h"
 #include "layline/search/enumerate.h"
+#include "layline/search/layout_request.h"
 #include "layline/search/search.h"
 #include "layline/trainer/config/resolve_layout.h"
 
@@ -87,20 +88,6 @@ void collect_all(Collector& collector) {
   }
 }
 
-// Calls `visit` with the words of every product.
-void for_each_product(const std::vector<Axis>& axes,
-                      const std::function<void(const std::vector<std::string>&)>& visit) {
-  std::vector<size_t> at(axes.size(), 0);
-  while (true) {
-    std::vector<std::string> words;
-    for (size_t i = 0; i < axes.size(); ++i) words.push_back(axes[i].words[at[i]]);
-    visit(words);
-    size_t i = axes.size();
-    while (i > 0 && ++at[i - 1] == axes[i - 1].words.size()) at[--i] = 0;
-    if (i == 0) return;
-  }
-}
-
 void check_size(const SweepSpec& spec) {
   size_t products = spec.ranks.size();
   for (const Axis& axis : spec.layouts.axes) products *= std::min(axis.words.size(), kMaxProducts);
@@ -157,8 +144,8 @@ int64_t collect(const SweepSpec& spec, Collector& collector, Reasons& reasons) {
   }
   for (const std::string& text : spec.layouts.texts) take(text, {fmt::format("\"{}\"", text)});
   if (!spec.layouts.axes.empty()) {
-    for_each_product(spec.layouts.axes,
-                     [&](const auto& words) { take(fmt::format("{}", fmt::join(words, " ")), words); });
+    search::for_each_product(spec.layouts.axes,
+                             [&](const auto& words) { take(fmt::format("{}", fmt::join(words, " ")), words); });
   }
   return num_illegal;
 }

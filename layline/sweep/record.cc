@@ -7,6 +7,7 @@
 
 #include "layline/base/error.h"
 #include "layline/base/units.h"
+#include "layline/calibrate/run_job.h"
 
 namespace layline::sweep {
 namespace {
@@ -16,66 +17,6 @@ uint64_t hash_of(const std::string& text) {
   uint64_t hash = 14695981039346656037U;
   for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211U;
   return hash;
-}
-
-std::string_view mlp_name(spec::Mlp mlp) {
-  switch (mlp) {
-    case spec::Mlp::kSwiglu:
-      return "swiglu";
-    case spec::Mlp::kSquaredRelu:
-      return "squared-relu";
-    default:
-      return "gelu";
-  }
-}
-
-// As records call them, see calibrate::job_of.
-std::string_view attention_name(layout::AttentionKernel kernel) {
-  switch (kernel) {
-    case layout::AttentionKernel::kFlash2:
-      return "flash_attention2";
-    case layout::AttentionKernel::kFlash1:
-      return "flash_attention1";
-    case layout::AttentionKernel::kFusedSoftmax:
-      return "fused_softmax";
-    case layout::AttentionKernel::kUnfused:
-      break;
-  }
-  return "unfused";
-}
-
-void put_job(const spec::Job& job, runs::RunRecord& record) {
-  record.hardware = job.cluster.name;
-  record.gpus_total = job.num_gpus;
-  record.gpus_per_node = std::min<int64_t>(job.num_gpus, job.cluster.gpus_per_node);
-  record.model = job.model.name;
-  record.layers = job.model.num_layers;
-  record.hidden = job.model.hidden;
-  record.heads = job.model.num_heads;
-  record.kv_heads = job.model.num_kv_heads;
-  record.ffn_hidden = job.model.ffn_hidden;
-  record.vocab = job.model.vocab;
-  record.seq_len = job.sequence_length;
-  record.global_batch_sequences = job.global_batch;
-  record.precision = spec::name_of(job.precision);
-  record.engine = job.engine.name;
-  record.mlp = mlp_name(job.model.mlp);
-  record.tie_embeddings = job.model.tied_embeddings;
-}
-
-void put_layout(const layout::Layout& layout, runs::RunRecord& record) {
-  record.micro_batch_size = layout.mb;
-  record.tp = layout.tp;
-  record.sp = layout.sp;
-  record.pp = layout.pp;
-  record.vpp = layout.vp;
-  record.cp = layout.cp;
-  record.ep = layout.ep;
-  record.dp = layout.dp;
-  record.zero_stage = layout.zero;
-  record.recompute = spec::name_of(layout.checkpointing);
-  record.attention_kernel = attention_name(layout.attention);
-  record.norm_kernel = spec::name_of(layout.norm);
 }
 
 void put_measured(const Measurement& measured, const spec::Job& job, runs::RunRecord& record) {
@@ -143,27 +84,12 @@ std::string fingerprint(const trainer::config::RunConfig& run) {
 }
 
 runs::RunRecord record_of(const PlannedRun& planned, const Measurement& measured, const Origin& origin) {
-  runs::RunRecord record;
+  runs::RunRecord record = calibrate::record_of(*planned.job, planned.layout);
   record.source = "layline sweep";
-  put_job(*planned.job, record);
-  put_layout(planned.layout, record);
   put_measured(measured, *planned.job, record);
   record.scored = true;
   record.notes = notes_of(planned, measured, origin);
   return record;
-}
-
-std::vector<std::string> prediction_fields(const PlannedRun& planned) {
-  const calibrate::Prediction& p = planned.prediction;
-  std::vector<std::string> fields;
-  for (const double value : {p.step_seconds, p.first_stage_bytes, p.last_stage_bytes, p.max_bytes}) {
-    fields.push_back(fmt::format("{}", value));
-  }
-  fields.emplace_back(calibrate::name_of(p.verdict));
-  fields.push_back(fmt::format("{}", p.fit_probability));
-  fields.push_back(fmt::format("{}", p.margin_bytes));
-  fields.push_back(p.reason);
-  return fields;
 }
 
 std::string key_of(const runs::RunRecord& record) {

@@ -23,9 +23,6 @@ std::string fingerprint(const trainer::config::RunConfig& run);
 
 runs::RunRecord record_of(const PlannedRun& planned, const Measurement& measured, const Origin& origin);
 
-// The fields of runs::prediction_columns().
-std::vector<std::string> prediction_fields(const PlannedRun& planned);
-
 // What key_of(PlannedRun) was for the run that the record is of; "" when it is of no sweep.
 std::string key_of(const runs::RunRecord& record);
 

@@ -32,7 +32,7 @@ std::optional<runs::RunRecord> Recorder::run(trainer::config::RunConfig run, con
   interrupt_signal_ = measured.interrupt_signal;
   if (interrupt_signal_ != 0) return std::nullopt;
   runs::RunRecord record = record_of(planned, measured, origin_);
-  appender_.append(record, prediction_fields(planned));
+  appender_.append(record, calibrate::prediction_fields(planned.prediction));
   return record;
 }
 

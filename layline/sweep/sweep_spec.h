@@ -7,22 +7,13 @@
 #include <string_view>
 #include <vector>
 
+#include "layline/search/layout_request.h"
 #include "layline/trainer/config/run_config.h"
 
 namespace layline::sweep {
 
-// One axis of `layouts` with its values, as words of a layout text: {"tp", {"tp1", "tp2"}}.
-struct Axis {
-  std::string name;
-  std::vector<std::string> words;
-};
-
-// Which layouts: all legal ones, the texts of a list, or the products of axes.
-struct LayoutRequest {
-  bool all = false;
-  std::vector<std::string> texts;
-  std::vector<Axis> axes;
-};
+using search::Axis;
+using search::LayoutRequest;
 
 struct SweepSpec {
   std::string where;                // the file it was read from, for messages
