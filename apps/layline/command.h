@@ -21,6 +21,8 @@ void add_tune(CLI::App& app);
 void add_bench(CLI::App& app);
 void add_advise(CLI::App& app);
 void add_study(CLI::App& app);
+void add_export(CLI::App& app);
+void add_import(CLI::App& app);
 
 // One line for a command line that does not parse: CLI11's message, and the nearest known flag or command to what was
 // not known.

@@ -4,9 +4,11 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cmath>
 #include <memory>
 
 #include "apps/layline/command.h"
+#include "apps/layline/import_flags.h"
 #include "apps/layline/job_flags.h"
 #include "apps/layline/layout_json.h"
 #include "apps/layline/side_by_side_text.h"
@@ -29,20 +31,14 @@ using search::Explanation;
 
 struct ExplainFlags {
   JobFlags job;
+  ImportFlags import;
+  bool has_engine = false, has_counts = false;
   std::string layout, against, trace, measured;
   bool timeline = false;
   bool json = false;
 };
 
 constexpr int kBarCells = 20;
-
-layout::Layout legal_layout(const spec::Job& job, const std::string& text, const char* flag) {
-  const layout::Layout layout = layout::parse_layout(
-      text, {.num_gpus = job.num_gpus, .defaults = layout::text_defaults(job.engine), .where = flag});
-  const layout::Legality legality = layout::legality(layout, job);
-  if (!legality.legal) throw base::InputError(flag, fmt::format("illegal layout: {}", legality.reason));
-  return layout;
-}
 
 std::string spaced(std::string_view name) {
   std::string text(name);
@@ -169,12 +165,80 @@ nlohmann::ordered_json json_of_explanation(const spec::Job& job, const Explanati
   return json;
 }
 
+// What is explained: the flags' layout, or one out of another framework's file.
+struct Subject {
+  spec::Job job;
+  layout::Layout layout;
+  std::optional<exporting::Imported> imported;
+};
+
+// Imports may leave out what the file says.
+void want_flags(const ExplainFlags& flags) {
+  const auto want = [](bool is_there, const char* flag) {
+    if (!is_there) throw base::InputError(fmt::format("{} is required; see `layline explain --help`", flag));
+  };
+  want(!flags.job.cluster.empty(), "--cluster");
+  if (!flags.import.file.empty()) return;
+  want(!flags.job.model.empty(), "--model");
+  want(flags.has_counts, "--gpus, --global-batch and --seq-len");
+  want(!flags.layout.empty(), "--layout");
+}
+
+Subject subject_of(const ExplainFlags& flags) {
+  want_flags(flags);
+  if (flags.import.file.empty()) {
+    const spec::Job job = make_job(flags.job);
+    return {job, legal_layout(job, flags.layout, "--layout"), std::nullopt};
+  }
+  const exporting::Imported imported = read_import(flags.import, flags.job);
+  const spec::Job job = make_job(flags.job, imported, flags.has_engine);
+  const layout::Legality legality = layout::legality(imported.layout, job);
+  if (!legality.legal) throw base::InputError(flags.import.file, fmt::format("illegal layout: {}", legality.reason));
+  return {job, imported.layout, imported};
+}
+
+// The planner's first of the same job, for imports; nothing when nothing fits.
+std::optional<Explanation> planners_first(const spec::Job& job) {
+  const search::Plan plan = search::find_plan(job, {.fix = {}, .top = 1, .remedies = false});
+  if (plan.best.empty()) return std::nullopt;
+  return search::explain(job, plan.best.front().layout);
+}
+
+std::string faster_text(const Subject& subject, const Explanation& explanation, const Explanation& first) {
+  const double own = explanation.priced.price.step_seconds, best = first.priced.price.step_seconds;
+  const std::string name = layout::to_text(first.priced.layout, layout::text_defaults(subject.job.engine));
+  if (first.priced.layout == subject.layout) return "\nIt is the planner's first: nothing is predicted to be faster.\n";
+  std::string text = fmt::format("\nThe planner's first: {}, {} a step, {} {}\n", name, base::format_seconds(best),
+                                 base::format_percent(std::abs(1 - best / own)), best < own ? "less" : "more");
+  text += comparison_text(subject.job, explanation, first);
+  if (!subject.imported->is_known_model) return text;
+  return text + fmt::format(
+                    "\nNext:  layline export --model {} --cluster {} --gpus {} --global-batch {} --seq-len {} "
+                    "--layout \"{}\" --to {}\n",
+                    subject.job.model.name, subject.job.cluster.name, subject.job.num_gpus, subject.job.global_batch,
+                    subject.job.sequence_length, name, exporting::name_of(subject.imported->framework));
+}
+
+std::string headline(const spec::Job& job, const layout::Layout& layout, const Explanation& explanation) {
+  const cost::StepPrice& price = explanation.priced.price;
+  std::string text = job_title(job) + "\n";
+  text +=
+      fmt::format("{} · {} a step · {} tok/s/GPU · {}\n", layout::to_text(layout, layout::text_defaults(job.engine)),
+                  base::format_seconds(price.step_seconds),
+                  base::format_number(job.tokens_per_step() / price.step_seconds / static_cast<double>(job.num_gpus)),
+                  calibration_title(job));
+  return text + fmt::format("{} of {} GiB · fits with probability {}\n\n", base::format_gib(price.peak_memory_bytes),
+                            base::format_gib(price.capacity_bytes), base::format_percent(price.fit_probability, 0));
+}
+
 void run_explain(const ExplainFlags& flags) {
-  const spec::Job job = make_job(flags.job);
-  const layout::Layout layout = legal_layout(job, flags.layout, "--layout");
+  const Subject subject = subject_of(flags);
+  const spec::Job& job = subject.job;
+  const layout::Layout& layout = subject.layout;
   const Explanation explanation = search::explain(job, layout);
-  std::optional<Explanation> other;
+  std::optional<Explanation> other, first;
   if (!flags.against.empty()) other = search::explain(job, legal_layout(job, flags.against, "--against"));
+  if (subject.imported) first = planners_first(job);
   std::optional<sweep::SideBySide> beside;
   if (!flags.measured.empty()) {
     beside = sweep::beside(job, explanation, trainer::metrics::read_metrics(flags.measured), flags.measured);
@@ -192,21 +256,20 @@ void run_explain(const ExplainFlags& flags) {
     json.update(json_of_explanation(job, explanation));
     if (other) json["against"] = json_of_explanation(job, *other);
     if (beside) json["measured"] = json_of(*beside);
+    if (subject.imported) {
+      json["ignored"] = subject.imported->ignored;
+      json["notes"] = subject.imported->notes;
+      json["planners_first"] = first ? json_of_explanation(job, *first) : nlohmann::ordered_json();
+    }
     print(json_text(json));
     return;
   }
-  const cost::StepPrice& price = explanation.priced.price;
-  std::string text = job_title(job) + "\n";
-  text +=
-      fmt::format("{} · {} a step · {} tok/s/GPU · {}\n", layout::to_text(layout, layout::text_defaults(job.engine)),
-                  base::format_seconds(price.step_seconds),
-                  base::format_number(job.tokens_per_step() / price.step_seconds / static_cast<double>(job.num_gpus)),
-                  calibration_title(job));
-  text += fmt::format("{} of {} GiB · fits with probability {}\n\n", base::format_gib(price.peak_memory_bytes),
-                      base::format_gib(price.capacity_bytes), base::format_percent(price.fit_probability, 0));
+  std::string text = headline(job, layout, explanation);
   text += seconds_table(explanation) + "\n" + stages_table(explanation) + "\n" + losses_text(explanation);
-  if (!explanation.remarks.empty()) text += "\n";
-  for (const std::string& remark : explanation.remarks) text += remark + "\n";
+  std::vector<std::string> remarks = explanation.remarks;
+  if (subject.imported) remarks.insert(remarks.end(), subject.imported->notes.begin(), subject.imported->notes.end());
+  if (!remarks.empty()) text += "\n";
+  for (const std::string& remark : remarks) text += remark + "\n";
   if (flags.timeline) {
     const int64_t shown = 2 * layout.pp;
     text += fmt::format("\nthe pipeline, first {} micro-batches (F forward, B backward, W weight gradient):\n", shown);
@@ -214,6 +277,7 @@ void run_explain(const ExplainFlags& flags) {
   }
   if (beside) text += text_of(*beside);
   if (other) text += comparison_text(job, explanation, *other);
+  if (first) text += faster_text(subject, explanation, *first);
   print(text);
 }
 
@@ -222,17 +286,24 @@ void run_explain(const ExplainFlags& flags) {
 void add_explain(CLI::App& app) {
   auto flags = std::make_shared<ExplainFlags>();
   CLI::App* command = app.add_subcommand("explain", "Say where each second and each byte of a layout goes");
-  add_job_flags(*command, flags->job);
-  command->add_option("--layout", flags->layout, "layout text; dp follows from the GPUs")->required();
+  add_job_flags(*command, flags->job, /*required=*/false);
+  CLI::Option* layout = command->add_option("--layout", flags->layout, "layout text; dp follows from the GPUs");
+  add_import_flags(*command, flags->import, "--import");
+  command->get_option("--import")->excludes(layout);
   command->add_option("--against", flags->against, "another layout, compared term by term");
   command->add_option("--measured", flags->measured, "metrics of a run of this layout, put beside the prediction");
   command->add_flag("--timeline", flags->timeline, "draw the pipeline");
   command->add_option("--trace", flags->trace, "write the pipeline as a Chrome trace (Perfetto opens it)");
   command->add_flag("--json", flags->json, "print JSON");
   command->footer(
+      "Of another framework's file: layline explain --import pretrain_llama.sh --cluster h100-80gb\n"
       "Example: layline explain --model llama-13b --cluster a100-80gb --gpus 64 --global-batch 2048 --seq-len 2048 "
       "--engine aleph-scaling --layout \"tp2 pp2 mb1 sp\"");
-  command->callback([flags] { run_explain(*flags); });
+  command->callback([flags, command] {
+    flags->has_engine = command->count("--engine") > 0;
+    flags->has_counts = command->count("--gpus") * command->count("--global-batch") * command->count("--seq-len") > 0;
+    run_explain(*flags);
+  });
 }
 
 }  // namespace layline::app

@@ -7,6 +7,8 @@
 
 #include "layline/base/error.h"
 #include "layline/base/units.h"
+#include "layline/layout/layout_text.h"
+#include "layline/layout/legality.h"
 #include "layline/spec/registry.h"
 
 namespace layline::app {
@@ -23,12 +25,15 @@ spec::Precision precision_of(const std::string& text) {
 
 }  // namespace
 
-void add_job_flags(CLI::App& command, JobFlags& flags) {
-  command.add_option("--model", flags.model, "shipped name, spec file, or Hugging Face config.json")->required();
-  command.add_option("--cluster", flags.cluster, "kind of node and network: shipped name or file")->required();
-  command.add_option("--gpus", flags.gpus, "GPUs in all: part of a node, or whole nodes")->required();
-  command.add_option("--global-batch", flags.global_batch, "sequences a step")->required();
-  command.add_option("--seq-len", flags.sequence_length, "tokens a sequence")->required();
+void add_job_flags(CLI::App& command, JobFlags& flags, bool required) {
+  const auto add = [&](const char* name, auto& member, const char* help) {
+    command.add_option(name, member, help)->required(required);
+  };
+  add("--model", flags.model, "shipped name, spec file, or Hugging Face config.json");
+  add("--cluster", flags.cluster, "kind of node and network: shipped name or file");
+  add("--gpus", flags.gpus, "GPUs in all: part of a node, or whole nodes");
+  add("--global-batch", flags.global_batch, "sequences a step");
+  add("--seq-len", flags.sequence_length, "tokens a sequence");
   command.add_option("--engine", flags.engine, "training framework: shipped name or file")->capture_default_str();
   command.add_option("--precision", flags.precision, "bf16, fp16, fp8 or fp32")->capture_default_str();
   command.add_option("--calibration", flags.calibration,
@@ -48,6 +53,14 @@ spec::Job make_job(const JobFlags& flags) {
                                               : spec::get_calibration(flags.calibration);
   spec::check_job(job);
   return job;
+}
+
+layout::Layout legal_layout(const spec::Job& job, const std::string& text, const char* flag) {
+  const layout::Layout layout = layout::parse_layout(
+      text, {.num_gpus = job.num_gpus, .defaults = layout::text_defaults(job.engine), .where = flag});
+  const layout::Legality legality = layout::legality(layout, job);
+  if (!legality.legal) throw base::InputError(flag, fmt::format("illegal layout: {}", legality.reason));
+  return layout;
 }
 
 std::string job_title(const spec::Job& job) {

@@ -27,6 +27,8 @@ int run(int argc, char** argv) {
   layline::app::add_bench(app);
   layline::app::add_advise(app);
   layline::app::add_study(app);
+  layline::app::add_export(app);
+  layline::app::add_import(app);
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp& e) {

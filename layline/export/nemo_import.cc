@@ -1,0 +1,134 @@
+// NeMo's YAML: strategy, model and data beside each other as `layline export` writes them, under trainer as NeMo 2
+// saves them, or all under model as NeMo 1 had them.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "layline/export/documents.h"
+#include "layline/export/readers.h"
+#include "layline/layout/layout_text.h"
+#include "layline/layout/stage_split.h"
+
+namespace layline::exporting {
+namespace {
+
+using layout::Checkpointing;
+using layout::Layout;
+
+constexpr int64_t kMaxAxis = layout::kMaxAxis;
+
+// Where NeMo's versions keep a setting.
+std::string place_of(const Settings& yaml, const std::string& group, const std::string& key) {
+  const std::vector<std::string> groups = {group,   "trainer." + group, "model.config",
+                                           "model", "model." + group,   "trainer.strategy.ddp"};
+  for (const std::string& prefix : groups) {
+    if (yaml.has(prefix + "." + key)) return prefix + "." + key;
+  }
+  return group + "." + key;
+}
+
+int64_t axis(Settings& yaml, const std::string& key) {
+  return yaml.whole_or(place_of(yaml, "strategy", key), 1, 1, kMaxAxis);
+}
+
+int64_t size(Settings& yaml, const std::string& key, int64_t fallback) {
+  return yaml.whole_or(place_of(yaml, "model", key), fallback, 1, kMaxCount);
+}
+
+void read_model(Settings& yaml, Draft& draft) {
+  const int64_t layers = size(yaml, "num_layers", 0);
+  if (layers == 0) return;
+  draft.model.emplace();
+  spec::Model& model = *draft.model;
+  model.num_layers = layers;
+  model.hidden = size(yaml, "hidden_size", 0);
+  model.num_heads = size(yaml, "num_attention_heads", 0);
+  if (model.hidden == 0 || model.num_heads == 0) yaml.fail("model", "hidden_size or num_attention_heads is missing");
+  model.num_kv_heads = size(yaml, "num_query_groups", model.num_heads);
+  model.head_size = size(yaml, "kv_channels", model.hidden / model.num_heads);
+  model.ffn_hidden = size(yaml, "ffn_hidden_size", 4 * model.hidden);
+  draft.knows_vocab = yaml.has(place_of(yaml, "model", "vocab_size"));
+  model.vocab = size(yaml, "vocab_size", 32000);
+  model.norm_epsilon = yaml.number(place_of(yaml, "model", "layernorm_epsilon"), 0, 1).value_or(1e-5);
+  model.rope.theta = yaml.number(place_of(yaml, "model", "rotary_base"), 1, 1e12).value_or(10000);
+  model.tied_embeddings = yaml.is_on(place_of(yaml, "model", "share_embeddings_and_output_weights"));
+  model.qkv_bias = yaml.is_on(place_of(yaml, "model", "add_qkv_bias"));
+}
+
+void read_recomputation(Settings& yaml, Draft& draft) {
+  const std::string granularity = yaml.text_or(place_of(yaml, "model", "recompute_granularity"), "none");
+  const std::string method = yaml.text_or(place_of(yaml, "model", "recompute_method"), "uniform");
+  const int64_t layers = yaml.whole_or(place_of(yaml, "model", "recompute_num_layers"), 1, 1, kMaxAxis);
+  if (granularity == "selective") draft.layout.checkpointing = Checkpointing::kSelective;
+  if (granularity != "full") return;
+  draft.layout.checkpointing = Checkpointing::kFull;
+  if (method == "block") draft.layout.full_layers = layers;
+}
+
+void read_split(Settings& yaml, Draft& draft) {
+  const auto first = yaml.whole(place_of(yaml, "model", "num_layers_in_first_pipeline_stage"), 1, kMaxAxis);
+  const auto last = yaml.whole(place_of(yaml, "model", "num_layers_in_last_pipeline_stage"), 1, kMaxAxis);
+  if (!draft.model || (!first && !last)) return;
+  const auto layers = layout::split_with_ends(draft.model->num_layers, draft.layout.pp, first, last);
+  if (!layers) yaml.fail("model.num_layers", "what the first and last stage leave is no multiple of the others");
+  draft.stage_layers = *layers;
+}
+
+layout::AttentionKernel attention_of(Settings& yaml) {
+  using layout::AttentionKernel;
+  const std::string backend = yaml.text_or(place_of(yaml, "model", "attention_backend"), "auto");
+  const bool is_fused = yaml.flag(place_of(yaml, "model", "masked_softmax_fusion")).value_or(true);
+  if (backend.find("unfused") == std::string::npos && backend.find("local") == std::string::npos) {
+    return AttentionKernel::kFlash2;
+  }
+  return is_fused ? AttentionKernel::kFusedSoftmax : AttentionKernel::kUnfused;
+}
+
+spec::Precision precision_of(Settings& yaml) {
+  const std::string key = yaml.first_of({"precision.precision", "trainer.plugins.precision", "trainer.precision"});
+  const std::string precision = yaml.text_or(key, "bf16-mixed");
+  const std::string fp8 = yaml.text_or(yaml.first_of({"precision.fp8", "trainer.plugins.fp8", "model.fp8"}), "");
+  if (!fp8.empty() && fp8 != "false") return spec::Precision::kFp8;
+  if (precision.starts_with("bf16")) return spec::Precision::kBf16;
+  return precision.starts_with("16") ? spec::Precision::kFp16 : spec::Precision::kFp32;
+}
+
+}  // namespace
+
+Draft read_nemo(std::string_view text, const ImportOptions& options) {
+  Settings yaml = yaml_settings(text, options.where);
+  Draft draft;
+  Layout& layout = draft.layout;
+  if (!yaml.has(place_of(yaml, "strategy", "tensor_model_parallel_size"))) {
+    yaml.fail("strategy.tensor_model_parallel_size", "is missing");
+  }
+  layout.tp = axis(yaml, "tensor_model_parallel_size");
+  layout.pp = axis(yaml, "pipeline_model_parallel_size");
+  layout.vp = axis(yaml, "virtual_pipeline_model_parallel_size");
+  layout.cp = axis(yaml, "context_parallel_size");
+  if (axis(yaml, "expert_model_parallel_size") > 1) {
+    yaml.fail("strategy.expert_model_parallel_size", "mixtures of experts cannot be priced");
+  }
+  layout.sp = yaml.is_on(place_of(yaml, "strategy", "sequence_parallel"));
+  layout.schedule = layout.vp > 1 ? layout::ScheduleKind::kInterleaved : layout::ScheduleKind::kOneFOneB;
+  const std::string sharding = place_of(yaml, "ddp", "use_distributed_optimizer");
+  const bool is_nemo1 = yaml.text_or("model.optim.name", "") == "distributed_fused_adam";
+  layout.zero = yaml.is_on(sharding) || is_nemo1 ? 1 : 0;
+  layout.mb = yaml.whole_or(place_of(yaml, "data", "micro_batch_size"), 1, 1, kMaxAxis);
+  draft.global_batch = yaml.whole_or(place_of(yaml, "data", "global_batch_size"), 0, 1, kMaxCount);
+  draft.sequence_length = yaml.whole_or(
+      yaml.first_of({"data.seq_length", "model.seq_length", "model.encoder_seq_length"}), 0, 1, kMaxCount);
+  const auto devices = yaml.whole("trainer.devices", 1, kMaxAxis);
+  if (devices) draft.num_gpus = *devices * yaml.whole_or("trainer.num_nodes", 1, 1, kMaxAxis);
+  layout.attention = attention_of(yaml);
+  read_model(yaml, draft);
+  read_recomputation(yaml, draft);
+  read_split(yaml, draft);
+  draft.precision = precision_of(yaml);
+  yaml.pass_over({"strategy.pipeline_dtype", "optim.use_distributed_optimizer", "model.seq_length"});
+  draft.ignored = yaml.ignored();
+  return draft;
+}
+
+}  // namespace layline::exporting
