@@ -1,0 +1,65 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "layline/report/writers.h"
+
+namespace layline::report {
+namespace {
+
+// Words of a paragraph on lines of at most `width` cells.
+std::string wrapped(const std::string& paragraph, int width) {
+  std::string text, line;
+  size_t at = 0;
+  while (at < paragraph.size()) {
+    const size_t end = std::min(paragraph.find(' ', at), paragraph.size());
+    const std::string word = paragraph.substr(at, end - at);
+    at = end + 1;
+    if (!line.empty() && base::display_width(line) + 1 + base::display_width(word) > width) {
+      text += line + "\n";
+      line.clear();
+    }
+    line += (line.empty() ? "" : " ") + word;
+  }
+  return text + line + "\n";
+}
+
+std::string table_text(const Table& table, const base::TextStyle& style, size_t max_rows) {
+  std::vector<base::TextColumn> columns;
+  for (size_t c = 0; c < table.columns.size(); ++c) {
+    const TableColumn& column = table.columns[c];
+    // The first columns say what a row is about; later ones may go when the place is narrow.
+    columns.push_back({.title = column.title,
+                       .align = column.is_number ? base::Align::kRight : base::Align::kLeft,
+                       .drop_priority = c < 2 ? 0 : static_cast<int>(c),
+                       .can_shorten = !column.is_number});
+  }
+  base::TextTable text(columns);
+  const size_t num_rows = std::min(table.rows.size(), max_rows);
+  for (size_t i = 0; i < num_rows; ++i) text.add_row(table.rows[i]);
+  if (num_rows < table.rows.size()) text.add_line(fmt::format("… and {} more", table.rows.size() - num_rows));
+  std::string out = text.render(style);
+  if (!table.note.empty()) out += wrapped(table.note, style.width);
+  return out;
+}
+
+}  // namespace
+
+std::string to_text(const Report& report, const base::TextStyle& style, size_t max_rows) {
+  check_report(report);
+  std::string text = report.title + "\n" + std::string(report.title.size(), '=') + "\n";
+  for (const std::string& paragraph : report.text) text += "\n" + wrapped(paragraph, style.width);
+  for (const Section& section : report.sections) {
+    text += "\n" + section.title + "\n" + std::string(section.title.size(), '-') + "\n";
+    for (const std::string& paragraph : section.text) text += "\n" + wrapped(paragraph, style.width);
+    for (const Chart& chart : section.charts) {
+      if (!chart.table.empty()) text += "\n" + chart.table.title + "\n" + table_text(chart.table, style, max_rows);
+    }
+    for (const Table& table : section.tables) {
+      if (!table.empty()) text += "\n" + table.title + "\n" + table_text(table, style, max_rows);
+    }
+  }
+  return text;
+}
+
+}  // namespace layline::report
