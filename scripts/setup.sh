@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs what building, testing and the demo need: scripts/setup.sh [build] [torch] [huggingface] [demo] [lint] [fuzz].
+# Installs what building, testing and the demo need: scripts/setup.sh [build] [torch] [huggingface] [demo] [browser] [lint] [fuzz].
 # Packages come from Debian (packages.txt), PyTorch and transformers as pinned wheels (unpack_wheels.sh). Does nothing, and
 # needs no network, when all is there. LAYLINE_SKIP_SETUP=1 leaves installing to you.
 #
@@ -22,7 +22,7 @@ for group in "${@:-build}"; do
   mapfile -t -O "${#wanted[@]}" wanted < <(awk -v group="$group" '$1 == group {print $2}' scripts/packages.txt)
 done
 if ((${#wanted[@]} == 0)); then
-  echo "setup: no packages for: $*; the groups are build, torch, huggingface, demo, lint and fuzz" >&2
+  echo "setup: no packages for: $*; the groups are build, torch, huggingface, demo, browser, lint and fuzz" >&2
   exit 2
 fi
 

@@ -83,22 +83,6 @@ json spec_of(const RunList& runs, const Comparison& comparison) {
   return facet(spec, "job", jobs, 240, comparison.within_kernel ? 190 : (comparison.field == "kernel" ? 190 : 60));
 }
 
-std::string agreement_text(const Agreement& agreement, const Comparison& comparison) {
-  std::string text =
-      fmt::format("Measured and predicted best have {} in {} of {} comparisons; the MFU of the runs shown is predicted "
-                  "within {:.1f} points on average.",
-                  comparison.question, agreement.num_same, agreement.num_groups,
-                  100 * agreement.mean_abs_mfu_difference);
-  for (size_t i = 0; i < agreement.exceptions.size() && i < kMaxExceptions; ++i) {
-    text += (i == 0 ? " Where they differ: " : "; ") + agreement.exceptions[i];
-  }
-  if (agreement.exceptions.size() > kMaxExceptions) {
-    text += fmt::format("; and {} more", agreement.exceptions.size() - kMaxExceptions);
-  }
-  if (!agreement.exceptions.empty()) text += ".";
-  return text;
-}
-
 // The choice whose runs hold the least value, and that value.
 template <typename Value>
 std::pair<std::string, double> least(const Group& group, Value&& value) {
@@ -120,6 +104,22 @@ std::string exception_text(const Group& group, const std::string& measured, cons
 }
 
 }  // namespace
+
+std::string agreement_text(const Agreement& agreement, const Comparison& comparison) {
+  std::string text =
+      fmt::format("Measured and predicted best have {} in {} of {} comparisons; the MFU of the runs shown is predicted "
+                  "within {:.1f} points on average.",
+                  comparison.question, agreement.num_same, agreement.num_groups,
+                  100 * agreement.mean_abs_mfu_difference);
+  for (size_t i = 0; i < agreement.exceptions.size() && i < kMaxExceptions; ++i) {
+    text += (i == 0 ? " Where they differ: " : "; ") + agreement.exceptions[i];
+  }
+  if (agreement.exceptions.size() > kMaxExceptions) {
+    text += fmt::format("; and {} more", agreement.exceptions.size() - kMaxExceptions);
+  }
+  if (!agreement.exceptions.empty()) text += ".";
+  return text;
+}
 
 std::vector<BestOfChoice> best_of_choices(const RunList& runs, const Comparison& comparison) {
   std::vector<BestOfChoice> best;

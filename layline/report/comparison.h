@@ -39,6 +39,7 @@ struct Agreement {
   std::vector<std::string> exceptions;  // "Llama-13B, 2k, 64 GPUs: 1 was best, 2 is predicted (…)"
 };
 Agreement agreement_of(const RunList& runs, const Comparison& comparison);
+std::string agreement_text(const Agreement& agreement, const Comparison& comparison);
 
 Section comparison_section(const RunList& runs, const Comparison& comparison);
 

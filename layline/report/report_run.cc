@@ -191,7 +191,7 @@ std::string mfu_conventions_text(const std::vector<ReportRun>& runs) {
   std::string text = fmt::format("{} of the runs come with an MFU of their own. ", base::format_count(published));
   text += differ == 0 ? "The one computed here is within a point of each. "
                       : fmt::format("In {} the one computed here differs by more than a point (by {:.1f} at most), since "
-                                    "sources count FLOPs in different ways. ",
+                                    "sources count FLOPs in different ways and some do not fit their own times. ",
                                     base::format_count(differ), 100 * most);
   if (only_published > 0) {
     text += fmt::format("{} have no step time that it could be computed from, and are left out of the charts. ",

@@ -19,7 +19,7 @@ constexpr const char* kSystems = "systems";
 constexpr double kLeastParameters = 1e9;
 
 // By what the source is called.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 10> kNames = {{
+constexpr std::array<std::pair<std::string_view, std::string_view>, 11> kNames = {{
     {"2311.05610", "the paper (Aleph Alpha scaling)"},
     {"llm-foundry", "MPT (llm-foundry)"},
     {"NeMo", "NeMo"},
@@ -27,6 +27,7 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 10> kNames =
     {"Ultra-Scale", "nanotron"},
     {"vTrain", "Megatron-LM 2021 (vTrain)"},
     {"BigScience", "BLOOM (Megatron-DeepSpeed)"},
+    {"BLOOM", "BLOOM (Megatron-DeepSpeed)"},
     {"SC21", "Megatron-LM 2021"},
     {"Korthikanti", "Megatron-LM 2022"},
     {"Megatron-LM", "Megatron-LM"},

@@ -2,6 +2,7 @@
 
 #include "layline/report/builders.h"
 #include "layline/report/cells.h"
+#include "layline/report/comparison.h"
 #include "layline/report/runs_dataset.h"
 #include "layline/report/vega_spec.h"
 
@@ -85,6 +86,12 @@ Section tensor_against_pipeline(const RunList& runs) {
   if (jobs.empty()) {
     section.text.push_back("No job ran with more than one pair of tensor and pipeline parallelism.");
     return section;
+  }
+  const Comparison cells{.choice_of =
+                             [](const ReportRun& run) { return fmt::format("tp{} pp{}", run.layout.tp, run.layout.pp); },
+                         .question = "the same tensor and pipeline parallelism"};
+  if (const Agreement agreement = agreement_of(runs, cells); agreement.num_groups > 0) {
+    section.text.push_back(agreement_text(agreement, cells));
   }
   Chart chart{.id = "tensor-pipeline",
               .title = "Best MFU by tensor and pipeline parallelism, %",

@@ -81,11 +81,18 @@ const charts = (() => {
     return spec;
   }
 
+  // Vega-Lite warns of what it changes by itself; both are meant here.
+  const kMeant = /Dropping "fit|Detected faceted independent scales/;
+  const logger = {
+    level: () => logger, error: (...text) => (console.error(...text), logger),
+    warn: (...text) => (kMeant.test(text.join(' ')) || console.warn(...text), logger), info: () => logger, debug: () => logger,
+  };
+
   // A Vega specification with its rows in it. Rows are copied, since Vega writes into them.
   function compile(spec, rows, width, isDark) {
     const sized = fit(structuredClone(spec), width);
     sized.config = config(isDark, width);
-    const compiled = vegaLite.compile(sized).spec;
+    const compiled = vegaLite.compile(sized, {logger}).spec;
     const source = compiled.data.find((d) => d.name === spec.data.name);
     source.values = rows.map((row) => ({...row}));
     return compiled;
