@@ -79,7 +79,8 @@ std::string output_of(std::vector<std::string> arguments) {
   int status = 0;
   while (::waitpid(process, &status, 0) < 0 && errno == EINTR) {
   }
-  if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) throw base::RunError(arguments.front(), "failed to draw the charts");
+  if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
+    throw base::RunError(arguments.front(), "failed to draw the charts");
   return text;
 }
 

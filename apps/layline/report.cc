@@ -52,8 +52,9 @@ bool is_paper(const ReportFlags& flags) { return flags.runs.size() == 1 && flags
 report::Report make_paper(const ReportFlags& flags) {
   for (const std::string* flag : {&flags.engine, &flags.cluster, &flags.calibration}) {
     if (!flag->empty()) {
-      throw base::InputError("report paper", "takes no --engine, --cluster or --calibration: its predictions leave out "
-                                             "what they predict");
+      throw base::InputError("report paper",
+                             "takes no --engine, --cluster or --calibration: its predictions leave out "
+                             "what they predict");
     }
   }
   const std::string folder = flags.data.empty() ? find_published_data() : flags.data;
@@ -72,10 +73,9 @@ report::Report make_report(const ReportFlags& flags) {
   if (is_paper(flags)) return make_paper(flags);
   if (!flags.data.empty()) throw base::InputError("--data", "is for `layline report paper`; give the files instead");
   const ReportTables read = read_report_tables(flags.runs, flags.sample);
-  return report::runs_report(read.tables, {.engine = flags.engine,
-                                           .cluster = flags.cluster,
-                                           .calibration = flags.calibration,
-                                           .sampling = read.sampling});
+  return report::runs_report(
+      read.tables,
+      {.engine = flags.engine, .cluster = flags.cluster, .calibration = flags.calibration, .sampling = read.sampling});
 }
 
 size_t num_charts(const report::Report& report) {
@@ -122,7 +122,8 @@ void run_report(const ReportFlags& flags) {
 void add_report(CLI::App& app) {
   auto flags = std::make_shared<ReportFlags>();
   CLI::App* command = app.add_subcommand(
-      "report", "Charts and tables of recorded runs beside their predictions, as one page; `report paper`: the paper's");
+      "report",
+      "Charts and tables of recorded runs beside their predictions, as one page; `report paper`: the paper's");
   command->add_option("runs", flags->runs, "run records (CSV), or the word paper for the published runs of the paper")
       ->required()
       ->type_name("RUNS.csv");

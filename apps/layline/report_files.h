@@ -15,8 +15,8 @@ struct ReportTables {
   std::string sampling;  // a sentence, when not all rows were taken
 };
 
-// All rows of the files, or `sample` of them spread evenly when there are more (0: no sampling). Throws base::InputError
-// when there are more than a report holds.
+// All rows of the files, or `sample` of them spread evenly when there are more (0: no sampling). Throws
+// base::InputError when there are more than a report holds.
 ReportTables read_report_tables(const std::vector<std::string>& files, int64_t sample);
 
 // Every *.csv of the folder, by name. Throws base::InputError when there is none.

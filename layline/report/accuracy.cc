@@ -31,9 +31,9 @@ json scatter_spec() {
                          {"y", log_seconds("predicted_seconds", "predicted, s")},
                          {"color", category("model", "")},
                          {"tooltip", run_tooltip()}}}};
-  const json line = {{"mark", {{"type", "line"}, {"style", "prediction"}, {"strokeWidth", 1.5}}},
-                     {"encoding",
-                      {{"x", log_seconds("seconds", "measured, s")}, {"y", log_seconds("seconds", "predicted, s")}}}};
+  const json line = {
+      {"mark", {{"type", "line"}, {"style", "prediction"}, {"strokeWidth", 1.5}}},
+      {"encoding", {{"x", log_seconds("seconds", "measured, s")}, {"y", log_seconds("seconds", "predicted, s")}}}};
   spec["layer"] = {line, points};
   spec["height"] = 340;
   return spec;
@@ -59,14 +59,21 @@ json residual_spec() {
 Table scores_table(const calibrate::Validation& validation) {
   Table table;
   table.title = "How good the predictions are";
-  table.columns = {text_column("sweep"),           number_column("runs"),
-                   number_column("timed"),         number_column("mean error, %"),
-                   number_column("median error, %"), number_column("bias, %"),
-                   number_column("Spearman"),      number_column("first pick loses, %"),
-                   number_column("verdicts right, %"), number_column("false fits"),
-                   number_column("false alarms"),  number_column("memory error, %")};
-  table.note = "Over the scored runs. Spearman: rank correlation of predicted and measured times. First pick: what is "
-               "predicted to be fastest and to fit, against the fastest. False fits ran out of memory, false alarms ran.";
+  table.columns = {text_column("sweep"),
+                   number_column("runs"),
+                   number_column("timed"),
+                   number_column("mean error, %"),
+                   number_column("median error, %"),
+                   number_column("bias, %"),
+                   number_column("Spearman"),
+                   number_column("first pick loses, %"),
+                   number_column("verdicts right, %"),
+                   number_column("false fits"),
+                   number_column("false alarms"),
+                   number_column("memory error, %")};
+  table.note =
+      "Over the scored runs. Spearman: rank correlation of predicted and measured times. First pick: what is "
+      "predicted to be fastest and to fit, against the fastest. False fits ran out of memory, false alarms ran.";
   const auto row = [&](const std::string& name, const calibrate::Scores& s) {
     table.rows.push_back({name, count_cell(s.num_runs), count_cell(s.num_timed),
                           percent_cell(s.mean_abs_relative_error), percent_cell(s.median_abs_relative_error),
@@ -90,9 +97,14 @@ Table worst_table(const RunList& runs) {
   });
   Table table;
   table.title = "Runs furthest from their prediction";
-  table.columns = {text_column("job"),         text_column("layout"),        text_column("kernel", "kernel"),
-                   number_column("step, s"),   number_column("predicted, s"), number_column("error, %"),
-                   text_column("model", "model"), number_column("GPUs", "gpus")};
+  table.columns = {text_column("job"),
+                   text_column("layout"),
+                   text_column("kernel", "kernel"),
+                   number_column("step, s"),
+                   number_column("predicted, s"),
+                   number_column("error, %"),
+                   text_column("model", "model"),
+                   number_column("GPUs", "gpus")};
   for (size_t i = 0; i < order.size() && i < kMost; ++i) {
     const ReportRun& run = *order[i];
     table.rows.push_back({run.job_name, run.layout_text, run.kernel, seconds_cell(run.seconds),

@@ -28,21 +28,20 @@ RunList sorted(RunList runs) {
   const auto key = [](const ReportRun& run) {
     return std::make_pair(order_of(run), run.seconds.value_or(std::numeric_limits<double>::infinity()));
   };
-  std::stable_sort(runs.begin(), runs.end(),
-                   [&](const ReportRun* a, const ReportRun* b) { return key(*a) < key(*b); });
+  std::stable_sort(runs.begin(), runs.end(), [&](const ReportRun* a, const ReportRun* b) { return key(*a) < key(*b); });
   return runs;
 }
 
 Table sweep_table(const std::string& name, const RunList& runs) {
   Table table;
   table.title = fmt::format("{} ({} runs)", name, runs.size());
-  table.columns = {number_column("step, s"),       number_column("MFU, %"),
-                   text_column("checkpointing"),   text_column("kernel", "kernel"),
-                   number_column("mb"),            number_column("tp"),
-                   number_column("pp"),            text_column("sp"),
-                   text_column("came out"),        number_column("predicted, s"),
-                   number_column("error, %"),      text_column("predicted"),
-                   number_column("margin, GiB"),   text_column("model", "model"),
+  table.columns = {number_column("step, s"),     number_column("MFU, %"),
+                   text_column("checkpointing"), text_column("kernel", "kernel"),
+                   number_column("mb"),          number_column("tp"),
+                   number_column("pp"),          text_column("sp"),
+                   text_column("came out"),      number_column("predicted, s"),
+                   number_column("error, %"),    text_column("predicted"),
+                   number_column("margin, GiB"), text_column("model", "model"),
                    number_column("GPUs", "gpus")};
   for (const ReportRun* member : sorted(runs)) {
     const ReportRun& run = *member;
@@ -51,8 +50,7 @@ Table sweep_table(const std::string& name, const RunList& runs) {
     const auto number = [](const std::optional<int64_t>& value) { return value ? fmt::format("{}", *value) : kNone; };
     table.rows.push_back({seconds_cell(run.seconds), percent_cell(run.mfu, 2), checkpointing_text(run), run.kernel,
                           number(r.micro_batch_size), number(r.tp), number(r.pp), r.sp.value_or(false) ? "on" : "off",
-                          outcome(run), seconds_cell(predicted_seconds(run)),
-                          signed_percent_cell(run.relative_error()),
+                          outcome(run), seconds_cell(predicted_seconds(run)), signed_percent_cell(run.relative_error()),
                           p ? (p->verdict == calibrate::Verdict::kFits ? "fits" : "out of memory") : kNone,
                           p ? gib_cell(p->margin_bytes) : kNone, run.model, fmt::format("{}", run.num_gpus)});
   }

@@ -25,17 +25,24 @@ RunList fastest_first(const RunList& runs) {
 Table best_table(const std::vector<JobGroup>& jobs) {
   Table table;
   table.title = fmt::format("The {} fastest layouts of each job", kTop);
-  table.columns = {text_column("job"),          number_column("rank"),          text_column("layout"),
-                   text_column("kernel", "kernel"), number_column("step, s"),   number_column("MFU, %"),
-                   number_column("predicted, s"), number_column("error, %"),    number_column("peak, GiB"),
-                   number_column("margin, GiB"), text_column("model", "model"), number_column("GPUs", "gpus")};
+  table.columns = {text_column("job"),
+                   number_column("rank"),
+                   text_column("layout"),
+                   text_column("kernel", "kernel"),
+                   number_column("step, s"),
+                   number_column("MFU, %"),
+                   number_column("predicted, s"),
+                   number_column("error, %"),
+                   number_column("peak, GiB"),
+                   number_column("margin, GiB"),
+                   text_column("model", "model"),
+                   number_column("GPUs", "gpus")};
   table.note = "peak: measured where the run says so, else predicted; margin: what is predicted to be left.";
   for (const JobGroup& job : jobs) {
     const RunList order = fastest_first(job.runs);
     for (size_t i = 0; i < order.size() && i < kTop; ++i) {
       const ReportRun& run = *order[i];
-      const std::optional<double> margin =
-          run.prediction ? std::optional(run.prediction->margin_bytes) : std::nullopt;
+      const std::optional<double> margin = run.prediction ? std::optional(run.prediction->margin_bytes) : std::nullopt;
       table.rows.push_back({job.name, fmt::format("{}", i + 1), run.layout_text, run.kernel, seconds_cell(run.seconds),
                             percent_cell(run.mfu), seconds_cell(predicted_seconds(run)),
                             signed_percent_cell(run.relative_error()), gib_cell(memory_for_pareto(run)),
@@ -85,9 +92,10 @@ std::string picks_text(const std::vector<JobGroup>& jobs) {
     most = std::max(most, loss);
   }
   if (num_jobs == 0) return "";
-  std::string text = fmt::format("Of the layouts of a job, the one that is predicted to be fastest was the fastest in {} "
-                                 "of {} jobs",
-                                 num_best, num_jobs);
+  std::string text = fmt::format(
+      "Of the layouts of a job, the one that is predicted to be fastest was the fastest in {} "
+      "of {} jobs",
+      num_best, num_jobs);
   if (num_jobs > num_failed) {
     text += fmt::format(", and lost {:.1f} % on average ({:.1f} % at most)",
                         100 * sum / static_cast<double>(num_jobs - num_failed), 100 * most);
@@ -116,8 +124,9 @@ Section best_layouts(const RunList& runs) {
   const size_t num_jobs = jobs_of(timed).size();
   Chart chart{.id = "best-layouts",
               .title = "MFU of the fastest layout of each job",
-              .description = "Bars: measured MFU of the fastest run, with its layout. The line across a bar: what the "
-                             "model predicts for it.",
+              .description =
+                  "Bars: measured MFU of the fastest run, with its layout. The line across a bar: what the "
+                  "model predicts for it.",
               .spec = best_spec(timed),
               .table = std::move(table)};
   if (num_jobs > kMaxBars) {

@@ -9,8 +9,8 @@ namespace {
 
 Picture picture_of(const ReportRun& run, const std::string& calibration) {
   auto job = std::make_shared<spec::Job>(*run.job);
-  job->calibration = calibration.empty() ? spec::default_calibration(job->engine, job->cluster)
-                                         : spec::get_calibration(calibration);
+  job->calibration =
+      calibration.empty() ? spec::default_calibration(job->engine, job->cluster) : spec::get_calibration(calibration);
   Picture picture{.run = &run, .title = run.job_name + ": " + short_layout(run), .job = job, .stages = {}};
   cost::Pricer pricer(*job);
   picture.stages = pricer.stages(run.layout);

@@ -10,11 +10,11 @@
 
 namespace layline::report {
 
-std::string seconds_cell(const std::optional<double>& seconds);                   // "26.54"
+std::string seconds_cell(const std::optional<double>& seconds);                     // "26.54"
 std::string percent_cell(const std::optional<double>& fraction, int decimals = 1);  // "70.6" of 0.706
-std::string signed_percent_cell(const std::optional<double>& fraction);           // "+3.1"
-std::string gib_cell(const std::optional<double>& bytes);                         // "71.2"
-std::string count_cell(int64_t count);                                            // "1,284"
+std::string signed_percent_cell(const std::optional<double>& fraction);             // "+3.1"
+std::string gib_cell(const std::optional<double>& bytes);                           // "71.2"
+std::string count_cell(int64_t count);                                              // "1,284"
 
 inline constexpr const char* kNone = "–";
 

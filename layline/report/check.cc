@@ -33,8 +33,8 @@ void check_report(const Report& report) {
   std::set<std::string> ids;
   for (const auto& [name, dataset] : report.datasets) {
     for (const auto& row : dataset.rows) {
-      require(row.size() == dataset.fields.size(), fmt::format("a row of dataset {} has {} values for {} fields", name,
-                                                               row.size(), dataset.fields.size()));
+      require(row.size() == dataset.fields.size(),
+              fmt::format("a row of dataset {} has {} values for {} fields", name, row.size(), dataset.fields.size()));
     }
   }
   for (const Section& section : report.sections) {

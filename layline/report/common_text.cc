@@ -26,7 +26,8 @@ std::string one_calibration(const spec::Job& job, const std::string& name) {
 }  // namespace
 
 std::string mfu_text() {
-  return "MFU is model FLOPs utilization as PaLM counts it, (6N + 12·L·h·s) FLOPs a token over the dense peak of the GPUs "
+  return "MFU is model FLOPs utilization as PaLM counts it, (6N + 12·L·h·s) FLOPs a token over the dense peak of the "
+         "GPUs "
          "at the run's precision, computed from the step time of every run alike, whatever its source published.";
 }
 
@@ -39,9 +40,10 @@ std::string calibration_text(const RunList& runs, const std::string& calibration
     used.insert(one_calibration(*run->job, calibration));
   }
   if (used.empty()) return "None of these runs can be predicted; the report shows what was measured.";
-  return fmt::format("Predictions: {}. A shipped calibration may have been fitted to these very runs; `layline validate "
-                     "--leave-out sweep` says how good it is on runs it has not seen.",
-                     fmt::join(used, "; "));
+  return fmt::format(
+      "Predictions: {}. A shipped calibration may have been fitted to these very runs; `layline validate "
+      "--leave-out sweep` says how good it is on runs it has not seen.",
+      fmt::join(used, "; "));
 }
 
 }  // namespace layline::report

@@ -44,10 +44,17 @@ std::vector<Group> groups_of(const RunList& runs, const Comparison& comparison) 
 Table table_of(const std::vector<BestOfChoice>& best, const Comparison& comparison) {
   Table table;
   table.title = comparison.chart_title;
-  table.columns = {text_column("job"), text_column("kernel", "kernel"), text_column(comparison.choice),
-                   text_column("best layout"), number_column("step, s"), number_column("MFU, %"),
-                   number_column("predicted, s"), number_column("predicted MFU, %"), number_column("error, %"),
-                   text_column("model", "model"), number_column("GPUs", "gpus")};
+  table.columns = {text_column("job"),
+                   text_column("kernel", "kernel"),
+                   text_column(comparison.choice),
+                   text_column("best layout"),
+                   number_column("step, s"),
+                   number_column("MFU, %"),
+                   number_column("predicted, s"),
+                   number_column("predicted MFU, %"),
+                   number_column("error, %"),
+                   text_column("model", "model"),
+                   number_column("GPUs", "gpus")};
   for (const BestOfChoice& entry : best) {
     const ReportRun& run = *entry.run;
     table.rows.push_back({entry.job, run.kernel, entry.choice, short_layout(run), seconds_cell(run.seconds),
@@ -71,8 +78,7 @@ json spec_of(const RunList& runs, const Comparison& comparison) {
   y["sort"] = "ascending";
   json encoding = {{"y", y}};
   if (comparison.within_kernel) encoding["yOffset"] = {{"field", comparison.field}, {"type", "nominal"}};
-  json bar = {{"mark", {{"type", "bar"}}},
-              {"encoding", {{"x", percent("mfu", "MFU")}, {"tooltip", run_tooltip()}}}};
+  json bar = {{"mark", {{"type", "bar"}}}, {"encoding", {{"x", percent("mfu", "MFU")}, {"tooltip", run_tooltip()}}}};
   bar["encoding"]["x"]["scale"] = {{"zero", true}};
   if (comparison.within_kernel) bar["encoding"]["color"] = category(comparison.field, comparison.choice);
   const json mark = {{"mark", {{"type", "tick"}, {"thickness", 3}, {"style", "prediction"}}},
@@ -97,7 +103,8 @@ std::pair<std::string, double> least(const Group& group, Value&& value) {
 }
 
 std::string exception_text(const Group& group, const std::string& measured, const std::string& predicted) {
-  const double loss = *fastest(group.choices.at(predicted))->seconds / *fastest(group.choices.at(measured))->seconds - 1;
+  const double loss =
+      *fastest(group.choices.at(predicted))->seconds / *fastest(group.choices.at(measured))->seconds - 1;
   const std::string kernel = group.kernel.empty() ? "" : " with " + group.kernel;
   return fmt::format("{}{}: {} was best, {} is predicted, which costs {:.1f} %", group.job, kernel, measured, predicted,
                      100 * loss);
@@ -106,11 +113,10 @@ std::string exception_text(const Group& group, const std::string& measured, cons
 }  // namespace
 
 std::string agreement_text(const Agreement& agreement, const Comparison& comparison) {
-  std::string text =
-      fmt::format("Measured and predicted best have {} in {} of {} comparisons; the MFU of the runs shown is predicted "
-                  "within {:.1f} points on average.",
-                  comparison.question, agreement.num_same, agreement.num_groups,
-                  100 * agreement.mean_abs_mfu_difference);
+  std::string text = fmt::format(
+      "Measured and predicted best have {} in {} of {} comparisons; the MFU of the runs shown is predicted "
+      "within {:.1f} points on average.",
+      comparison.question, agreement.num_same, agreement.num_groups, 100 * agreement.mean_abs_mfu_difference);
   for (size_t i = 0; i < agreement.exceptions.size() && i < kMaxExceptions; ++i) {
     text += (i == 0 ? " Where they differ: " : "; ") + agreement.exceptions[i];
   }
@@ -162,8 +168,8 @@ Section comparison_section(const RunList& runs, const Comparison& comparison) {
   Section section{.id = comparison.id, .title = comparison.title};
   const std::vector<BestOfChoice> best = best_of_choices(runs, comparison);
   if (best.empty()) {
-    section.text.push_back(
-        fmt::format("No job of these runs ran with more than one {}, so there is nothing to compare.", comparison.choice));
+    section.text.push_back(fmt::format(
+        "No job of these runs ran with more than one {}, so there is nothing to compare.", comparison.choice));
     return section;
   }
   const Agreement agreement = agreement_of(runs, comparison);
@@ -173,13 +179,14 @@ Section comparison_section(const RunList& runs, const Comparison& comparison) {
   const RunList shown = those(runs, [&](const ReportRun& run) { return compared.count(run.job_name) != 0; });
   Chart chart{.id = comparison.id,
               .title = comparison.chart_title,
-              .description = "Bars: the highest measured MFU of each choice. The line across a bar: what the model "
-                             "predicts for that very run.",
+              .description =
+                  "Bars: the highest measured MFU of each choice. The line across a bar: what the model "
+                  "predicts for that very run.",
               .spec = spec_of(shown, comparison),
               .table = table_of(best, comparison)};
   if (compared.size() > kMaxCells) {
-    chart.description += fmt::format(" The {} jobs with the most runs are drawn; the table has all {}.", kMaxCells,
-                                     compared.size());
+    chart.description +=
+        fmt::format(" The {} jobs with the most runs are drawn; the table has all {}.", kMaxCells, compared.size());
   }
   section.charts.push_back(std::move(chart));
   return section;

@@ -35,7 +35,7 @@ std::vector<BestOfChoice> best_of_choices(const RunList& runs, const Comparison&
 struct Agreement {
   int64_t num_groups = 0;
   int64_t num_same = 0;
-  double mean_abs_mfu_difference = 0;  // of the best of each choice, as a fraction
+  double mean_abs_mfu_difference = 0;   // of the best of each choice, as a fraction
   std::vector<std::string> exceptions;  // "Llama-13B, 2k, 64 GPUs: 1 was best, 2 is predicted (…)"
 };
 Agreement agreement_of(const RunList& runs, const Comparison& comparison);

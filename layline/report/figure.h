@@ -16,8 +16,8 @@
 namespace layline::report {
 
 struct TableColumn {
-  std::string title;            // "step, s"
-  bool is_number = false;       // aligned right
+  std::string title;              // "step, s"
+  bool is_number = false;         // aligned right
   std::string filter_field = {};  // the Filter::field that the column shows; its rows then come and go with the filter
 };
 

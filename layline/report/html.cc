@@ -74,7 +74,8 @@ void add_paragraphs(std::string& page, const std::vector<std::string>& text) {
 void add_row(std::string& page, const Table& table, const std::vector<std::string>& row) {
   page += "<tr>";
   for (size_t c = 0; c < row.size(); ++c) {
-    const char* kind = table.columns[c].is_number ? " class=\"number\"" : (row[c].size() > kWideCell ? " class=\"wide\"" : "");
+    const char* kind =
+        table.columns[c].is_number ? " class=\"number\"" : (row[c].size() > kWideCell ? " class=\"wide\"" : "");
     page += c == 0 ? fmt::format("<th scope=\"row\"{}>{}</th>", kind, escape_html(row[c]))
                    : fmt::format("<td{}>{}</td>", kind, escape_html(row[c]));
   }
@@ -82,9 +83,10 @@ void add_row(std::string& page, const Table& table, const std::vector<std::strin
 }
 
 void add_table(std::string& page, const Table& table) {
-  page += fmt::format("<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"{}\">\n<table>\n<caption>{}</caption>\n"
-                      "<thead><tr>",
-                      escape_html(table.title), escape_html(table.title));
+  page += fmt::format(
+      "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"{}\">\n<table>\n<caption>{}</caption>\n"
+      "<thead><tr>",
+      escape_html(table.title), escape_html(table.title));
   for (const TableColumn& column : table.columns) {
     const std::string field =
         column.filter_field.empty() ? "" : fmt::format(" data-field=\"{}\"", escape_html(column.filter_field));
@@ -105,9 +107,10 @@ void add_table(std::string& page, const Table& table) {
 void add_chart(std::string& page, const Chart& chart) {
   const std::string id = escape_html(chart.id), title = escape_html(chart.title);
   const std::string description = escape_html(chart.description);
-  page += fmt::format("<figure data-chart=\"{0}\" aria-labelledby=\"title-{0}\">\n<figcaption><h3 id=\"title-{0}\">{1}</h3>"
-                      "<p>{2}</p></figcaption>\n<div class=\"chart\" role=\"img\" aria-label=\"{1}. {2}\"></div>\n",
-                      id, title, description);
+  page += fmt::format(
+      "<figure data-chart=\"{0}\" aria-labelledby=\"title-{0}\">\n<figcaption><h3 id=\"title-{0}\">{1}</h3>"
+      "<p>{2}</p></figcaption>\n<div class=\"chart\" role=\"img\" aria-label=\"{1}. {2}\"></div>\n",
+      id, title, description);
   if (!chart.table.empty()) {
     page += fmt::format("<details><summary>The numbers: {}</summary>\n", escape_html(chart.table.title));
     add_table(page, chart.table);
@@ -130,8 +133,8 @@ void add_filters(std::string& page, const std::vector<Filter>& filters) {
   if (filters.empty()) return;
   page += "<form class=\"filters\" aria-label=\"Filters\" autocomplete=\"off\">\n";
   for (const Filter& filter : filters) {
-    page += fmt::format("<label>{} <select data-field=\"{}\"><option value=\"\">all</option>", escape_html(filter.label),
-                        escape_html(filter.field));
+    page += fmt::format("<label>{} <select data-field=\"{}\"><option value=\"\">all</option>",
+                        escape_html(filter.label), escape_html(filter.field));
     for (const std::string& value : filter.values) {
       page += fmt::format("<option value=\"{0}\">{0}</option>", escape_html(value));
     }
@@ -141,10 +144,11 @@ void add_filters(std::string& page, const std::vector<Filter>& filters) {
 }
 
 void add_head(std::string& page, const Report& report) {
-  page += "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
-          "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
-          "<meta name=\"color-scheme\" content=\"light dark\">\n"
-          "<link rel=\"icon\" href=\"data:,\">\n";
+  page +=
+      "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
+      "<meta name=\"color-scheme\" content=\"light dark\">\n"
+      "<link rel=\"icon\" href=\"data:,\">\n";
   page += fmt::format("<title>{}</title>\n<style>\n", escape_html(report.title));
   page += page_style();
   page += "</style>\n</head>\n";
@@ -170,11 +174,13 @@ std::string to_html(const Report& report) {
   page += "</header>\n";
   add_navigation(page, report.sections);
   add_filters(page, report.filters);
-  page += "<noscript><p>Charts are drawn by a script; the tables below hold the same numbers without it.</p></noscript>\n"
-          "<main id=\"content\">\n";
+  page +=
+      "<noscript><p>Charts are drawn by a script; the tables below hold the same numbers without it.</p></noscript>\n"
+      "<main id=\"content\">\n";
   for (const Section& section : report.sections) add_section(page, section);
-  page += "</main>\n<footer><p>Made by Layline. The charts are drawn by Vega-Lite, which is part of this file; nothing is "
-          "loaded from elsewhere.</p></footer>\n";
+  page +=
+      "</main>\n<footer><p>Made by Layline. The charts are drawn by Vega-Lite, which is part of this file; nothing is "
+      "loaded from elsewhere.</p></footer>\n";
   page += data_script(report, false);
   for (const std::string_view script : {vega_script(), vega_lite_script(), charts_script(), page_script()}) {
     add_script(page, script);
@@ -185,7 +191,8 @@ std::string to_html(const Report& report) {
 
 std::string to_export_page(const Report& report) {
   check_report(report);
-  std::string page = "<!DOCTYPE html>\n<html>\n<head>\n<meta charset=\"utf-8\">\n<title>charts</title>\n</head>\n<body>\n";
+  std::string page =
+      "<!DOCTYPE html>\n<html>\n<head>\n<meta charset=\"utf-8\">\n<title>charts</title>\n</head>\n<body>\n";
   page += data_script(report, true);
   for (const std::string_view script : {vega_script(), vega_lite_script(), charts_script(), export_script()}) {
     add_script(page, script);

@@ -40,10 +40,9 @@ json map_spec(const std::vector<std::string>& jobs) {
   details.push_back({{"field", "margin_gib"}, {"title", "margin, GiB"}, {"format", ".1f"}});
   details.push_back({{"field", "fit_probability"}, {"title", "probability to fit"}, {"format", ".0%"}});
   json offset = {{"field", "spread"}, {"type", "quantitative"}, {"scale", {{"domain", {-0.15, 1.15}}}}};
-  const json points = {{"mark", {{"type", "point"}, {"filled", true}, {"size", 30}, {"opacity", 0.75}}},
-                       {"encoding",
-                        {{"x", x}, {"y", y}, {"yOffset", offset}, {"color", what}, {"shape", shape},
-                         {"tooltip", details}}}};
+  const json points = {
+      {"mark", {{"type", "point"}, {"filled", true}, {"size", 30}, {"opacity", 0.75}}},
+      {"encoding", {{"x", x}, {"y", y}, {"yOffset", offset}, {"color", what}, {"shape", shape}, {"tooltip", details}}}};
   const json limit = {{"mark", {{"type", "rule"}, {"style", "prediction"}}}, {"encoding", {{"x", {{"datum", 0}}}}}};
   spec["layer"] = {limit, points};
   spec["height"] = {{"step", 44}, {"for", "position"}};
@@ -114,7 +113,8 @@ Section out_of_memory(const RunList& runs) {
   Section section{.id = "memory-verdicts", .title = "What fits"};
   const RunList judged = those(runs, is_judged);
   if (judged.empty()) {
-    section.text.push_back("No run both has a predicted verdict and is known to have run or to have run out of memory.");
+    section.text.push_back(
+        "No run both has a predicted verdict and is known to have run or to have run out of memory.");
     return section;
   }
   const std::vector<JobGroup> jobs = jobs_of(judged);
@@ -124,8 +124,9 @@ Section out_of_memory(const RunList& runs) {
                                      count_cell(static_cast<int64_t>(judged.size()))));
   Chart chart{.id = "memory-verdicts",
               .title = "Predicted margin of memory against what came out",
-              .description = "A point a run; right of the line it is predicted to fit. Circles ran, crosses ran out of "
-                             "memory: crosses on the right and circles on the left are mistakes.",
+              .description =
+                  "A point a run; right of the line it is predicted to fit. Circles ran, crosses ran out of "
+                  "memory: crosses on the right and circles on the left are mistakes.",
               .spec = map_spec(largest_jobs(jobs, kMaxRows)),
               .table = map_table(jobs)};
   if (jobs.size() > kMaxRows) {

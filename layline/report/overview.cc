@@ -13,8 +13,9 @@ constexpr size_t kMaxReasons = 12;
 Table files_table(const RunList& runs, const std::vector<runs::RunTable>& tables) {
   Table table;
   table.title = "Files";
-  table.columns = {text_column("file"),       number_column("runs"),  number_column("ran"), number_column("timed"),
-                   number_column("out of memory"), number_column("other"), number_column("predicted")};
+  table.columns = {text_column("file"),       number_column("runs"),          number_column("ran"),
+                   number_column("timed"),    number_column("out of memory"), number_column("other"),
+                   number_column("predicted")};
   size_t next = 0;
   for (const runs::RunTable& file : tables) {
     int64_t ran = 0, timed = 0, out_of_memory = 0, predicted = 0;
@@ -60,11 +61,11 @@ Section overview(const RunList& runs, const std::vector<runs::RunTable>& tables)
   Section section{.id = "runs", .title = "The runs"};
   const auto ran = those(runs, [](const ReportRun& run) { return run.is_ok; });
   const auto out_of_memory = those(runs, [](const ReportRun& run) { return run.is_oom; });
-  std::string text = fmt::format("{} runs of {} jobs: {} ran, {} ran out of memory, {} did neither.",
-                                 count_cell(static_cast<int64_t>(runs.size())), jobs_of(runs).size(),
-                                 count_cell(static_cast<int64_t>(ran.size())),
-                                 count_cell(static_cast<int64_t>(out_of_memory.size())),
-                                 count_cell(static_cast<int64_t>(runs.size() - ran.size() - out_of_memory.size())));
+  std::string text =
+      fmt::format("{} runs of {} jobs: {} ran, {} ran out of memory, {} did neither.",
+                  count_cell(static_cast<int64_t>(runs.size())), jobs_of(runs).size(),
+                  count_cell(static_cast<int64_t>(ran.size())), count_cell(static_cast<int64_t>(out_of_memory.size())),
+                  count_cell(static_cast<int64_t>(runs.size() - ran.size() - out_of_memory.size())));
   if (ran.empty()) text += " None of them ran, so there are no times to show: only what was predicted, and what fits.";
   section.text.push_back(text);
   section.tables.push_back(files_table(runs, tables));

@@ -44,9 +44,15 @@ std::string options_text(const RunList& runs, const std::function<std::string(co
 Table sweeps_table(const RunList& runs) {
   Table table;
   table.title = "The paper's sweeps";
-  table.columns = {text_column("sweep"),          number_column("GPUs"), number_column("runs"),
-                   number_column("ran"),          number_column("out of memory"), number_column("no kernel or failed"),
-                   text_column("micro-batch"),    text_column("tp"),     text_column("pp"),
+  table.columns = {text_column("sweep"),
+                   number_column("GPUs"),
+                   number_column("runs"),
+                   number_column("ran"),
+                   number_column("out of memory"),
+                   number_column("no kernel or failed"),
+                   text_column("micro-batch"),
+                   text_column("tp"),
+                   text_column("pp"),
                    text_column("here")};
   for (const PaperSweep& sweep : paper_sweeps()) {
     const RunList own = runs_of(sweep, runs);
@@ -57,11 +63,11 @@ Table sweeps_table(const RunList& runs) {
     const auto ran = std::count_if(own.begin(), own.end(), [](const ReportRun* run) { return run->is_ok; });
     const auto out = std::count_if(own.begin(), own.end(), [](const ReportRun* run) { return run->is_oom; });
     const auto all = static_cast<int64_t>(own.size());
-    table.rows.push_back(
-        {name_of(sweep), count_cell(own.front()->num_gpus), count_cell(all), count_cell(ran), count_cell(out),
-         count_cell(all - ran - out), options_text(own, [](const ReportRun& r) { return fmt::format("{}", r.layout.mb); }),
-         options_text(own, [](const ReportRun& r) { return fmt::format("{}", r.layout.tp); }),
-         options_text(own, [](const ReportRun& r) { return fmt::format("{}", r.layout.pp); }), "yes"});
+    table.rows.push_back({name_of(sweep), count_cell(own.front()->num_gpus), count_cell(all), count_cell(ran),
+                          count_cell(out), count_cell(all - ran - out),
+                          options_text(own, [](const ReportRun& r) { return fmt::format("{}", r.layout.mb); }),
+                          options_text(own, [](const ReportRun& r) { return fmt::format("{}", r.layout.tp); }),
+                          options_text(own, [](const ReportRun& r) { return fmt::format("{}", r.layout.pp); }), "yes"});
   }
   return table;
 }
@@ -128,8 +134,8 @@ Report paper_report(const std::vector<runs::RunTable>& tables, const PaperOption
   if (parts.paper.empty()) {
     throw base::InputError("report paper", "no run of the tables has arXiv 2311.05610 as its source");
   }
-  const calibrate::Validation paper = calibrate::validate(
-      parts.paper, {.leave_out = calibrate::LeaveOut::kSweep, .progress = options.progress});
+  const calibrate::Validation paper =
+      calibrate::validate(parts.paper, {.leave_out = calibrate::LeaveOut::kSweep, .progress = options.progress});
   const calibrate::Validation others = calibrate::validate(parts.others, {});
   const std::vector<ReportRun> paper_runs = report_runs(paper), other_runs = report_runs(others);
   const RunList all = all_of(paper_runs);
@@ -141,7 +147,8 @@ Report paper_report(const std::vector<runs::RunTable>& tables, const PaperOption
   report.title = "Efficient parallelization layouts: the paper's runs and what the model predicts";
   report.text = {
       "The figures and tables of Hagemann et al., Efficient Parallelization Layouts for Large-Scale Distributed Model "
-      "Training (arXiv 2311.05610), rebuilt from its published runs. Each run is laid beside a prediction that was made "
+      "Training (arXiv 2311.05610), rebuilt from its published runs. Each run is laid beside a prediction that was "
+      "made "
       "without it: the model is fitted to the other sweeps of the paper and predicts the one that is shown. Memory by "
       "stage and pipelines, which nobody published, are predicted with the shipped calibration.",
       mfu_text()};

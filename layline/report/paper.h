@@ -14,7 +14,7 @@ namespace layline::report {
 
 // A sweep that the paper describes.
 struct PaperSweep {
-  std::string model;             // as records name it: "Llama-13B"
+  std::string model;  // as records name it: "Llama-13B"
   int64_t sequence_length = 0;
   bool is_about_sequence_parallelism = false;
 };

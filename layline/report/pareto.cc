@@ -42,9 +42,9 @@ json pareto_spec(const std::vector<std::string>& jobs) {
 Table pareto_table(const std::vector<JobGroup>& jobs) {
   Table table;
   table.title = "Layouts that no other run of the job beats in both time and memory";
-  table.columns = {text_column("job"),           text_column("layout"),        text_column("kernel", "kernel"),
-                   number_column("step, s"),     number_column("MFU, %"),      number_column("peak, GiB"),
-                   text_column("peak is"),       text_column("model", "model"), number_column("GPUs", "gpus")};
+  table.columns = {text_column("job"),       text_column("layout"),         text_column("kernel", "kernel"),
+                   number_column("step, s"), number_column("MFU, %"),       number_column("peak, GiB"),
+                   text_column("peak is"),   text_column("model", "model"), number_column("GPUs", "gpus")};
   for (const JobGroup& job : jobs) {
     for (const ReportRun* run : pareto_front(job.runs)) {
       table.rows.push_back({job.name, run->layout_text, run->kernel, seconds_cell(run->seconds), percent_cell(run->mfu),
@@ -69,8 +69,9 @@ Section time_against_memory(const RunList& runs) {
   }
   Chart chart{.id = "pareto",
               .title = "Step time against peak memory",
-              .description = "A point a run that ran; peak memory as measured where the run says so, else as predicted. "
-                             "The line joins the runs that no other beats in both.",
+              .description =
+                  "A point a run that ran; peak memory as measured where the run says so, else as predicted. "
+                  "The line joins the runs that no other beats in both.",
               .spec = pareto_spec(largest_jobs(jobs, kMaxCells)),
               .table = pareto_table(jobs)};
   if (jobs.size() > kMaxCells) {

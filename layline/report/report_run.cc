@@ -74,10 +74,9 @@ void set_predicted(ReportRun& run, const calibrate::ValidatedRun& validated) {
 class Jobs {
  public:
   std::shared_ptr<const spec::Job> shared(spec::Job job) {
-    const std::string key =
-        fmt::format("{}|{}|{}|{}|{}", spec::measured_job_key(job), job.engine.name, job.cluster.name,
-                    job.cluster.gpu.memory_bytes, job.model.name) +
-        fmt::format("|{}|{}", job.cluster.gpus_per_node, job.model.tied_embeddings);
+    const std::string key = fmt::format("{}|{}|{}|{}|{}", spec::measured_job_key(job), job.engine.name,
+                                        job.cluster.name, job.cluster.gpu.memory_bytes, job.model.name) +
+                            fmt::format("|{}|{}", job.cluster.gpus_per_node, job.model.tied_embeddings);
     auto& found = jobs_[key];
     if (!found) found = std::make_shared<const spec::Job>(std::move(job));
     return found;
@@ -105,7 +104,8 @@ void set_names(ReportRun& run) {
   run.num_gpus = runs::num_gpus(r).value_or(0);
   run.job_name = run.model;
   if (r.seq_len) run.job_name += ", " + length_text(*r.seq_len);
-  if (run.num_gpus > 0) run.job_name += fmt::format(", {} GPU{}", base::format_count(run.num_gpus), run.num_gpus == 1 ? "" : "s");
+  if (run.num_gpus > 0)
+    run.job_name += fmt::format(", {} GPU{}", base::format_count(run.num_gpus), run.num_gpus == 1 ? "" : "s");
   if (!run.job) {
     run.kernel = r.attention_kernel.empty() ? "kernel not stated" : r.attention_kernel;
     run.layout_text = layout_of_columns(r);
@@ -190,9 +190,10 @@ std::string mfu_conventions_text(const std::vector<ReportRun>& runs) {
   if (published == 0) return "";
   std::string text = fmt::format("{} of the runs come with an MFU of their own. ", base::format_count(published));
   text += differ == 0 ? "The one computed here is within a point of each. "
-                      : fmt::format("In {} the one computed here differs by more than a point (by {:.1f} at most), since "
-                                    "sources count FLOPs in different ways and some do not fit their own times. ",
-                                    base::format_count(differ), 100 * most);
+                      : fmt::format(
+                            "In {} the one computed here differs by more than a point (by {:.1f} at most), since "
+                            "sources count FLOPs in different ways and some do not fit their own times. ",
+                            base::format_count(differ), 100 * most);
   if (only_published > 0) {
     text += fmt::format("{} have no step time that it could be computed from, and are left out of the charts. ",
                         base::format_count(only_published));

@@ -1,5 +1,5 @@
-// A run record with all that a report shows of it: the record's own numbers, the model's prediction, and the MFU of both
-// under one formula.
+// A run record with all that a report shows of it: the record's own numbers, the model's prediction, and the MFU of
+// both under one formula.
 #pragma once
 
 #include <cstdint>
@@ -28,11 +28,11 @@ struct ReportRun {
   std::shared_ptr<const spec::Job> job;
   layout::Layout layout;
 
-  bool is_ok = false;             // it ran
-  bool is_oom = false;            // it ran out of memory
-  std::optional<double> seconds;  // of a step, of runs that ran
-  bool seconds_are_derived = false;  // from the FLOPs that the source published, see report_run.cc
-  std::optional<double> mfu;         // PaLM's formula, from `seconds`; not as published
+  bool is_ok = false;                  // it ran
+  bool is_oom = false;                 // it ran out of memory
+  std::optional<double> seconds;       // of a step, of runs that ran
+  bool seconds_are_derived = false;    // from the FLOPs that the source published, see report_run.cc
+  std::optional<double> mfu;           // PaLM's formula, from `seconds`; not as published
   std::optional<double> memory_bytes;  // measured peak
 
   std::optional<calibrate::Prediction> prediction;

@@ -14,12 +14,33 @@ namespace {
 
 using nlohmann::json;
 
-const std::vector<std::string> kFields = {
-    "i",          "sweep",           "model",      "job",        "gpus",              "kernel",     "layout",
-    "short",      "tp",              "pp",         "dp",         "mb",                "sp",         "ckpt",
-    "status",     "ran",             "mfu",        "seconds",    "predicted_mfu",     "predicted_seconds",
-    "error",      "verdict",         "fit_probability", "margin_gib", "memory_gib",   "memory_is_measured",
-    "pareto"};
+const std::vector<std::string> kFields = {"i",
+                                          "sweep",
+                                          "model",
+                                          "job",
+                                          "gpus",
+                                          "kernel",
+                                          "layout",
+                                          "short",
+                                          "tp",
+                                          "pp",
+                                          "dp",
+                                          "mb",
+                                          "sp",
+                                          "ckpt",
+                                          "status",
+                                          "ran",
+                                          "mfu",
+                                          "seconds",
+                                          "predicted_mfu",
+                                          "predicted_seconds",
+                                          "error",
+                                          "verdict",
+                                          "fit_probability",
+                                          "margin_gib",
+                                          "memory_gib",
+                                          "memory_is_measured",
+                                          "pareto"};
 
 json whole(const std::optional<int64_t>& value) { return value ? json(*value) : json(nullptr); }
 

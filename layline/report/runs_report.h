@@ -10,10 +10,10 @@
 namespace layline::report {
 
 struct RunsReportOptions {
-  std::string engine = "";       // as in calibrate::ValidateOptions
+  std::string engine = "";  // as in calibrate::ValidateOptions
   std::string cluster = "";
   std::string calibration = "";
-  std::string sampling = "";     // a sentence when the tables are a sample of more runs
+  std::string sampling = "";  // a sentence when the tables are a sample of more runs
 };
 
 // Throws base::InputError when the tables hold no run at all.

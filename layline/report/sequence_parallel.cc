@@ -87,9 +87,10 @@ json pairs_spec(const std::vector<Pair>& pairs) {
   json y = category("layout", "");
   y["sort"] = "ascending";
   json measured = percent("gain", "faster with sequence parallelism");
-  spec["encoding"] = {{"y", y},
-                      {"tooltip", tooltip({{"job", "job"}, {"layout", "layout"}, {"gain", "measured"},
-                                           {"predicted_gain", "predicted"}})}};
+  spec["encoding"] = {
+      {"y", y},
+      {"tooltip",
+       tooltip({{"job", "job"}, {"layout", "layout"}, {"gain", "measured"}, {"predicted_gain", "predicted"}})}};
   const json bar = {{"mark", "bar"}, {"encoding", {{"x", measured}}}};
   const json mark = {{"mark", {{"type", "tick"}, {"thickness", 3}, {"style", "prediction"}}},
                      {"encoding", {{"x", percent("predicted_gain", "faster with sequence parallelism")}}}};
@@ -117,9 +118,10 @@ std::string pairs_text(const std::vector<Pair>& pairs) {
       predicted_same += (*expected > 0) == (gain > 0) ? 1 : 0;
     }
   }
-  return fmt::format("{} pairs of runs differ in sequence parallelism alone. It was faster in {}, by {:+.1f} % on average; "
-                     "the model has the direction right in {} of {}.",
-                     pairs.size(), faster, 100 * sum / static_cast<double>(pairs.size()), predicted_same, predicted);
+  return fmt::format(
+      "{} pairs of runs differ in sequence parallelism alone. It was faster in {}, by {:+.1f} % on average; "
+      "the model has the direction right in {} of {}.",
+      pairs.size(), faster, 100 * sum / static_cast<double>(pairs.size()), predicted_same, predicted);
 }
 
 std::string on_or_off(const ReportRun& run) { return run.layout.sp ? "on" : "off"; }
@@ -140,10 +142,11 @@ Section sequence_parallelism(const RunList& runs, Datasets& datasets) {
   datasets[kPairs] = pairs_dataset(pairs);
   Chart chart{.id = "sequence-parallelism-pairs",
               .title = "What sequence parallelism gains for the same layout",
-              .description = "Bars: measured gain in speed of a layout with sequence parallelism over the same without. "
-                             "The line: predicted gain.",
-              .spec = pairs_spec({pairs.begin(), pairs.begin() + static_cast<std::ptrdiff_t>(
-                                                                     std::min(pairs.size(), kMaxPairs))}),
+              .description =
+                  "Bars: measured gain in speed of a layout with sequence parallelism over the same without. "
+                  "The line: predicted gain.",
+              .spec = pairs_spec(
+                  {pairs.begin(), pairs.begin() + static_cast<std::ptrdiff_t>(std::min(pairs.size(), kMaxPairs))}),
               .table = pairs_table(pairs)};
   if (pairs.size() > kMaxPairs) {
     chart.description += fmt::format(" The first {} pairs are drawn; the table has all {}.", kMaxPairs, pairs.size());

@@ -1,9 +1,10 @@
+#include "layline/memory/stage_memory.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 
 #include "layline/base/units.h"
-#include "layline/memory/stage_memory.h"
 #include "layline/report/best_pictures.h"
 #include "layline/report/builders.h"
 #include "layline/report/cells.h"
@@ -33,7 +34,8 @@ std::vector<size_t> shown_stages(size_t num_stages) {
 }
 
 Dataset dataset_of(const std::vector<Picture>& pictures) {
-  Dataset dataset{.fields = {"picture", "job", "model", "gpus", "kernel", "stage", "term", "order", "gib", "capacity_gib"}};
+  Dataset dataset{
+      .fields = {"picture", "job", "model", "gpus", "kernel", "stage", "term", "order", "gib", "capacity_gib"}};
   for (const Picture& picture : pictures) {
     const ReportRun& run = *picture.run;
     const double capacity = picture.job->cluster.gpu.memory_bytes / base::kGib;
@@ -102,10 +104,10 @@ json spec_of(const std::vector<Picture>& pictures, const std::vector<size_t>& te
                        {"color", color},
                        {"order", {{"field", "order"}, {"type", "quantitative"}}},
                        {"tooltip", tooltip({{"stage", "stage"}, {"term", "what"}, {"gib", "GiB"}})}}}};
-  const json capacity = {{"mark", {{"type", "rule"}, {"style", "prediction"}, {"strokeDash", {4, 3}}}},
-                         {"encoding",
-                          {{"x", {{"aggregate", "max"}, {"field", "capacity_gib"}, {"type", "quantitative"}}},
-                           {"y", nullptr}}}};
+  const json capacity = {
+      {"mark", {{"type", "rule"}, {"style", "prediction"}, {"strokeDash", {4, 3}}}},
+      {"encoding",
+       {{"x", {{"aggregate", "max"}, {"field", "capacity_gib"}, {"type", "quantitative"}}}, {"y", nullptr}}}};
   spec["layer"] = {bars, capacity};
   spec["height"] = {{"step", 20}};
   json faceted = facet(spec, "picture", titles, 300, 50);
@@ -128,8 +130,9 @@ Section stage_memory(const RunList& runs, const std::string& calibration, Datase
   datasets[kStages] = dataset_of(pictures);
   section.charts.push_back({.id = "memory",
                             .title = "Predicted memory of the fastest layouts, stage by stage",
-                            .description = "What the fullest rank of every pipeline stage holds at its peak. The dashed "
-                                           "line is the memory of the GPU.",
+                            .description =
+                                "What the fullest rank of every pipeline stage holds at its peak. The dashed "
+                                "line is the memory of the GPU.",
                             .spec = spec_of(pictures, terms),
                             .table = table_of(pictures, terms)});
   return section;

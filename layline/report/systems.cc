@@ -58,12 +58,21 @@ std::vector<Best> best_of_systems(const RunList& runs) {
 Table table_of(const std::vector<Best>& best) {
   Table table;
   table.title = "The best published run of each model";
-  table.columns = {text_column("system"),       text_column("model"),       number_column("parameters"),
-                   text_column("GPU"),          number_column("GPUs"),      number_column("tokens"),
-                   number_column("batch"),      text_column("layout"),      text_column("precision"),
-                   number_column("MFU, %"),     number_column("predicted MFU, %"), number_column("published MFU, %")};
+  table.columns = {text_column("system"),
+                   text_column("model"),
+                   number_column("parameters"),
+                   text_column("GPU"),
+                   number_column("GPUs"),
+                   number_column("tokens"),
+                   number_column("batch"),
+                   text_column("layout"),
+                   text_column("precision"),
+                   number_column("MFU, %"),
+                   number_column("predicted MFU, %"),
+                   number_column("published MFU, %")};
   table.note =
-      "predicted: with the shipped calibrations, the paper's runs with a fit to its other sweeps. published: as the source "
+      "predicted: with the shipped calibrations, the paper's runs with a fit to its other sweeps. published: as the "
+      "source "
       "counts it, where it gives one.";
   for (const Best& entry : best) {
     const ReportRun& run = *entry.run;
@@ -148,24 +157,28 @@ Section systems(const RunList& runs, Datasets& datasets) {
     return section;
   }
   const ReportRun& first = *best.front().run;
-  section.text.push_back(fmt::format("The highest MFU of all published runs under this one formula is {} % ({}, {}, {} tokens, "
-                                     "{} GPUs).",
-                                     percent_cell(first.mfu), best.front().system, first.model,
-                                     count_cell(first.job->sequence_length), count_cell(first.num_gpus)));
   section.text.push_back(
-      "Step times are those published or follow from published tokens a second. For Megatron-LM 2021 they follow from its "
+      fmt::format("The highest MFU of all published runs under this one formula is {} % ({}, {}, {} tokens, "
+                  "{} GPUs).",
+                  percent_cell(first.mfu), best.front().system, first.model, count_cell(first.job->sequence_length),
+                  count_cell(first.num_gpus)));
+  section.text.push_back(
+      "Step times are those published or follow from published tokens a second. For Megatron-LM 2021 they follow from "
+      "its "
       "TFLOP/s and the formula that its paper counts them by, which includes recomputation; MFU here does not. MFU is "
       "against the peak of the precision that was run: the runs in fp8 are measured by a peak twice as high.");
   if (const int64_t count = num_only_published(runs); count > 0) {
-    section.text.push_back(fmt::format("{} published rows give FLOP/s or an MFU but no step time, batch or formula; they "
-                                       "cannot be brought under this one and are not shown.",
-                                       count_cell(count)));
+    section.text.push_back(
+        fmt::format("{} published rows give FLOP/s or an MFU but no step time, batch or formula; they "
+                    "cannot be brought under this one and are not shown.",
+                    count_cell(count)));
   }
   datasets[kSystems] = dataset_of(best);
   section.charts.push_back({.id = "systems",
                             .title = "Best published MFU of each system and model",
-                            .description = "A point for the best run of a model at a sequence length on one kind of GPU. "
-                                           "The filters do not act on it.",
+                            .description =
+                                "A point for the best run of a model at a sequence length on one kind of GPU. "
+                                "The filters do not act on it.",
                             .spec = spec_of(),
                             .table = table_of(best)});
   return section;

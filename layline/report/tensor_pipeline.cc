@@ -33,16 +33,15 @@ json heat_map_spec(const std::vector<std::string>& jobs) {
   json color = quantity("mfu", "MFU");
   color["legend"] = {{"format", "%"}};
   color["scale"] = {{"scheme", "viridis"}};
-  const json cells = {{"transform", {filter_transform("datum.ran")}},
-                      {"mark", "rect"},
-                      {"encoding", {{"color", color}}}};
+  const json cells = {
+      {"transform", {filter_transform("datum.ran")}}, {"mark", "rect"}, {"encoding", {{"color", color}}}};
   const json empty_cells = {{"transform", {filter_transform("!datum.ran")}},
                             {"mark", {{"type", "rect"}, {"style", "nothing"}}}};
   // White on the dark half of the colours, black on the bright one, grey where there is none.
-  const json ink = {{"condition",
-                     {{{"test", "!datum.ran"}, {"value", "#767676"}},
-                      {{"test", "datum.mfu > 0.45"}, {"value", "black"}}}},
-                    {"value", "white"}};
+  const json ink = {
+      {"condition",
+       {{{"test", "!datum.ran"}, {"value", "#767676"}}, {{"test", "datum.mfu > 0.45"}, {"value", "black"}}}},
+      {"value", "white"}};
   const json labels = {{"mark", {{"type", "text"}, {"fontSize", 11}}},
                        {"encoding", {{"text", {{"field", "label"}}}, {"color", ink}}}};
   spec["layer"] = {cells, empty_cells, labels};
@@ -53,9 +52,15 @@ json heat_map_spec(const std::vector<std::string>& jobs) {
 Table heat_map_table(const std::vector<JobGroup>& jobs) {
   Table table;
   table.title = "Best run of each tensor and pipeline parallelism";
-  table.columns = {text_column("job"),          number_column("tp"),         number_column("pp"),
-                   number_column("step, s"),    number_column("MFU, %"),     number_column("predicted MFU, %"),
-                   text_column("layout"),       text_column("kernel", "kernel"), text_column("model", "model"),
+  table.columns = {text_column("job"),
+                   number_column("tp"),
+                   number_column("pp"),
+                   number_column("step, s"),
+                   number_column("MFU, %"),
+                   number_column("predicted MFU, %"),
+                   text_column("layout"),
+                   text_column("kernel", "kernel"),
+                   text_column("model", "model"),
                    number_column("GPUs", "gpus")};
   for (const JobGroup& job : jobs) {
     const auto cells = by(job.runs, [](const ReportRun& r) { return std::make_pair(r.layout.tp, r.layout.pp); });
@@ -75,8 +80,7 @@ Table heat_map_table(const std::vector<JobGroup>& jobs) {
 }  // namespace
 
 Section tensor_against_pipeline(const RunList& runs) {
-  Section section{.id = "tensor-pipeline",
-                  .title = "Tensor against pipeline parallelism"};
+  Section section{.id = "tensor-pipeline", .title = "Tensor against pipeline parallelism"};
   std::vector<JobGroup> jobs;
   for (JobGroup& job : jobs_of(those(runs, is_shown))) {
     if (by(job.runs, [](const ReportRun& r) { return std::make_pair(r.layout.tp, r.layout.pp); }).size() > 1) {
@@ -87,16 +91,17 @@ Section tensor_against_pipeline(const RunList& runs) {
     section.text.push_back("No job ran with more than one pair of tensor and pipeline parallelism.");
     return section;
   }
-  const Comparison cells{.choice_of =
-                             [](const ReportRun& run) { return fmt::format("tp{} pp{}", run.layout.tp, run.layout.pp); },
-                         .question = "the same tensor and pipeline parallelism"};
+  const Comparison cells{
+      .choice_of = [](const ReportRun& run) { return fmt::format("tp{} pp{}", run.layout.tp, run.layout.pp); },
+      .question = "the same tensor and pipeline parallelism"};
   if (const Agreement agreement = agreement_of(runs, cells); agreement.num_groups > 0) {
     section.text.push_back(agreement_text(agreement, cells));
   }
   Chart chart{.id = "tensor-pipeline",
               .title = "Best MFU by tensor and pipeline parallelism, %",
-              .description = "Each cell: the best MFU over micro-batches, kernels and checkpointing, in percent; OOM: "
-                             "every such run was out of memory.",
+              .description =
+                  "Each cell: the best MFU over micro-batches, kernels and checkpointing, in percent; OOM: "
+                  "every such run was out of memory.",
               .spec = heat_map_spec(largest_jobs(jobs, kMaxCells)),
               .table = heat_map_table(jobs)};
   if (jobs.size() > kMaxCells) {

@@ -130,10 +130,9 @@ json spec_of(const std::vector<Drawn>& all) {
 
 Section pipeline_timelines(const RunList& runs, const std::string& calibration, Datasets& datasets) {
   Section section{.id = "pipeline", .title = "Pipeline timelines"};
-  const std::vector<Picture> pictures =
-      best_pictures(runs, calibration, kMaxJobs, [](const ReportRun& run) {
-        return run.layout.pp > 1 && run.layout.pp <= kMaxRanks && run.layout.schedule != layout::ScheduleKind::kZeroBubble;
-      });
+  const std::vector<Picture> pictures = best_pictures(runs, calibration, kMaxJobs, [](const ReportRun& run) {
+    return run.layout.pp > 1 && run.layout.pp <= kMaxRanks && run.layout.schedule != layout::ScheduleKind::kZeroBubble;
+  });
   if (pictures.empty()) {
     section.text.push_back(fmt::format("None of these runs is a predicted pipeline of 2 to {} stages.", kMaxRanks));
     return section;
@@ -143,8 +142,9 @@ Section pipeline_timelines(const RunList& runs, const std::string& calibration, 
   datasets[kTimeline] = dataset_of(all);
   section.charts.push_back({.id = "pipeline",
                             .title = "Pipelines of the fastest pipelined layouts",
-                            .description = "What every pipeline rank does when, by the predicted times of its stage: the "
-                                           "first micro-batches of a step. Gaps are the bubble.",
+                            .description =
+                                "What every pipeline rank does when, by the predicted times of its stage: the "
+                                "first micro-batches of a step. Gaps are the bubble.",
                             .spec = spec_of(all),
                             .table = table_of(all)});
   return section;

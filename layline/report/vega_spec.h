@@ -1,7 +1,7 @@
 // Pieces of Vega-Lite specifications. Fields are those of runs_dataset.h unless a builder has its own dataset.
 //
-// Hints for writers are in "usermeta": "cell_width" and "axis_width", pixels that a facet wants and that its labels need;
-// "axis_width_of_each", whether every facet has labels; "max_columns" of facets.
+// Hints for writers are in "usermeta": "cell_width" and "axis_width", pixels that a facet wants and that its labels
+// need; "axis_width_of_each", whether every facet has labels; "max_columns" of facets.
 #pragma once
 
 #include <nlohmann/json.hpp>

@@ -29,8 +29,8 @@ class ReportCommand : public Program {
  protected:
   void SetUp() override {
     Program::SetUp();
-    write_text(path("runs.csv"), kHeader + row("Llama", 1, "ok", "30") + row("Llama", 2, "ok", "32") +
-                                     row("Llama", 8, "oom", ""));
+    write_text(path("runs.csv"),
+               kHeader + row("Llama", 1, "ok", "30") + row("Llama", 2, "ok", "32") + row("Llama", 8, "oom", ""));
   }
 };
 

@@ -21,7 +21,7 @@ DRAW_ALL = """(async () => {
     for (let i = 0; i < 500 && !figure.dataset.state; i++) await new Promise((done) => setTimeout(done, 20));
   }
 })()"""
-STATES = "Object.fromEntries([...document.querySelectorAll('figure[data-chart]')].map((f) => [f.dataset.chart, f.dataset.state]))"
+STATES = "Object.fromEntries([...document.querySelectorAll('figure[data-chart]')].map((f) => [f.dataset.chart, f.dataset.state ?? null]))"
 # Marks with something to see in each chart; of a canvas, whether any pixel is set.
 MARKS = """Object.fromEntries([...document.querySelectorAll('figure[data-chart]')].map((figure) => {
   const canvas = figure.querySelector('canvas');

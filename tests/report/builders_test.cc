@@ -59,7 +59,8 @@ TEST(Agreement, CountsTheExceptionAndWhatItCosts) {
   const Agreement agreement = agreement_of(all.list(), comparison);
   ASSERT_EQ(agreement.num_groups, 1);
   ASSERT_EQ(agreement.num_same, 0);
-  EXPECT_THAT(agreement.exceptions, testing::ElementsAre(HasSubstr("full was best, none is predicted, which costs 50.0 %")));
+  EXPECT_THAT(agreement.exceptions,
+              testing::ElementsAre(HasSubstr("full was best, none is predicted, which costs 50.0 %")));
 }
 
 TEST(Checkpointing, IsComparedForEachKernelApart) {
@@ -177,7 +178,8 @@ RC_GTEST_PROP(ParetoFront, HoldsTheRunsThatNoOtherBeatsInBoth, ()) {
            (*a.seconds < *b.seconds || *a.memory_bytes < *b.memory_bytes);
   };
   for (const ReportRun& run : all.runs) {
-    const bool is_beaten = std::any_of(all.runs.begin(), all.runs.end(), [&](const ReportRun& o) { return beats(o, run); });
+    const bool is_beaten =
+        std::any_of(all.runs.begin(), all.runs.end(), [&](const ReportRun& o) { return beats(o, run); });
     const bool is_on_front = std::find(front.begin(), front.end(), &run) != front.end();
     if (is_beaten) RC_ASSERT(!is_on_front);
     if (!is_beaten) {

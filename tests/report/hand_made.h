@@ -33,15 +33,17 @@ inline std::string quoted(const std::string& text) {
 
 inline std::string csv_of(const std::vector<Run>& runs) {
   std::string csv =
-      "source,hardware,gpus_total,gpus_per_node,interconnect,model,layers,hidden,heads,kv_heads,ffn_hidden,vocab,seq_len,"
+      "source,hardware,gpus_total,gpus_per_node,interconnect,model,layers,hidden,heads,kv_heads,ffn_hidden,vocab,seq_"
+      "len,"
       "global_batch_sequences,micro_batch_size,tp,sp,pp,zero_stage,recompute,attention_kernel,norm_kernel,precision,"
-      "step_time_s,tokens_per_s_per_gpu,tflops_per_gpu,mfu,peak_memory_GiB,status,engine,mlp,tie_embeddings,scored,notes\n";
+      "step_time_s,tokens_per_s_per_gpu,tflops_per_gpu,mfu,peak_memory_GiB,status,engine,mlp,tie_embeddings,scored,"
+      "notes\n";
   for (const Run& r : runs) {
-    csv += fmt::format("{},{},{},8,NVLink intra-node; InfiniBand inter-node,{},40,5120,40,40,13824,128000,2048,2048,{},{},"
-                       "{},{},1,{},{},{},bf16,{},{},{},{},{},{},{},swiglu,0,{},{}\n",
-                       quoted(r.source), r.hardware, r.gpus, quoted(r.model), r.mb, r.tp, r.sp, r.pp, r.recompute,
-                       r.attention, r.norm, r.seconds, r.tokens_per_s, r.tflops, r.mfu, r.memory_gib, r.status,
-                       r.engine, r.scored, quoted(r.notes));
+    csv += fmt::format(
+        "{},{},{},8,NVLink intra-node; InfiniBand inter-node,{},40,5120,40,40,13824,128000,2048,2048,{},{},"
+        "{},{},1,{},{},{},bf16,{},{},{},{},{},{},{},swiglu,0,{},{}\n",
+        quoted(r.source), r.hardware, r.gpus, quoted(r.model), r.mb, r.tp, r.sp, r.pp, r.recompute, r.attention, r.norm,
+        r.seconds, r.tokens_per_s, r.tflops, r.mfu, r.memory_gib, r.status, r.engine, r.scored, quoted(r.notes));
   }
   return csv;
 }
@@ -62,7 +64,8 @@ inline Predicted predicted(const std::vector<Run>& runs) {
   return all;
 }
 
-// Runs with all that a report can show: kernels, checkpointing, pipelines, sequence parallelism, out of memory, two jobs.
+// Runs with all that a report can show: kernels, checkpointing, pipelines, sequence parallelism, out of memory, two
+// jobs.
 inline std::vector<Run> varied_runs() {
   return {
       {.mb = "1", .tp = "1", .pp = "1", .seconds = "26.5"},

@@ -31,7 +31,8 @@ TEST(ReportRun, DerivesTheStepTimeFromFlopsOnlyWhereTheFormulaIsStated) {
   const auto all = predicted({{.tflops = "138", .notes = formula}, {.tflops = "138"}});
   ASSERT_TRUE(all.runs[0].seconds);
   EXPECT_TRUE(all.runs[0].seconds_are_derived);
-  const double flops = 96.0 * 2048 * 2048 * 40 * 5120 * 5120 * (1 + 2048.0 / (6 * 5120) + 128000.0 / (16.0 * 40 * 5120));
+  const double flops =
+      96.0 * 2048 * 2048 * 40 * 5120 * 5120 * (1 + 2048.0 / (6 * 5120) + 128000.0 / (16.0 * 40 * 5120));
   EXPECT_NEAR(*all.runs[0].seconds, flops / (138e12 * 64), 1e-9);
   EXPECT_FALSE(all.runs[1].seconds);
   EXPECT_FALSE(all.runs[1].mfu);
@@ -63,10 +64,10 @@ TEST(MfuConventions, AreSaidWhenPublishedNumbersDiffer) {
   EXPECT_EQ(mfu_conventions_text(predicted({{.seconds = "26.54"}}).runs), "");
   EXPECT_THAT(mfu_conventions_text(predicted({{.seconds = "26.54", .mfu = "0.7057"}}).runs),
               HasSubstr("within a point of each"));
-  const auto mixed = predicted({{.seconds = "26.54", .mfu = "0.7057"}, {.seconds = "26.54", .mfu = "0.654"}, {.mfu = "0.5"}});
-  EXPECT_THAT(mfu_conventions_text(mixed.runs),
-              testing::AllOf(HasSubstr("3 of the runs"), HasSubstr("In 1 the one"), HasSubstr("(by 5."),
-                             HasSubstr("1 have no step time")));
+  const auto mixed =
+      predicted({{.seconds = "26.54", .mfu = "0.7057"}, {.seconds = "26.54", .mfu = "0.654"}, {.mfu = "0.5"}});
+  EXPECT_THAT(mfu_conventions_text(mixed.runs), testing::AllOf(HasSubstr("3 of the runs"), HasSubstr("In 1 the one"),
+                                                               HasSubstr("(by 5."), HasSubstr("1 have no step time")));
 }
 
 TEST(LengthText, CountsInKOnlyWhenItIsWhole) {

@@ -74,10 +74,10 @@ Report report_of(const std::vector<test::Run>& runs) {
 TEST(RunsReport, ShowsEveryChartForVariedRunsAndFeedsThem) {
   const Report report = report_of(test::varied_runs());
   expect_fed(report);
-  EXPECT_THAT(chart_ids(report),
-              testing::UnorderedElementsAre("best-layouts", "kernels", "checkpointing", "micro-batch", "tensor-pipeline",
-                                            "sequence-parallelism", "sequence-parallelism-pairs", "memory", "pareto",
-                                            "memory-verdicts", "pipeline", "predicted-measured", "residuals"));
+  EXPECT_THAT(chart_ids(report), testing::UnorderedElementsAre(
+                                     "best-layouts", "kernels", "checkpointing", "micro-batch", "tensor-pipeline",
+                                     "sequence-parallelism", "sequence-parallelism-pairs", "memory", "pareto",
+                                     "memory-verdicts", "pipeline", "predicted-measured", "residuals"));
   EXPECT_EQ(report.filters.size(), 3u);
 }
 
@@ -102,9 +102,7 @@ TEST(RunsReport, OfUnknownEnginesShowsTimesAndSaysThatNothingIsPredicted) {
   EXPECT_THAT(to_text(report, {}), HasSubstr("26.50"));
 }
 
-TEST(RunsReport, OfNoRunsIsAnError) {
-  EXPECT_THROW(report_of({}), base::InputError);
-}
+TEST(RunsReport, OfNoRunsIsAnError) { EXPECT_THROW(report_of({}), base::InputError); }
 
 TEST(PaperReport, IsFedAndNamesWhatIsMissing) {
   std::vector<test::Run> runs = test::varied_runs();
