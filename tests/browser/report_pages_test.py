@@ -181,13 +181,17 @@ def save_pictures(folder):
     with tempfile.TemporaryDirectory() as temporary, Browser(ARGUMENTS.chromium) as browser:
         path = os.path.join(temporary, "paper.html")
         make_report(["paper", "--data", data], path)
-        for name, width, dark in (("report-wide", 1280, False), ("report-dark", 1280, True), ("report-phone", 390, False)):
+        for name, width, dark, first, last in (("report", 1100, False, "best-layouts", "systems"),
+                                               ("report-dark", 1100, True, "memory", "pipeline"),
+                                               ("report-phone", 390, False, "kernels", "kernels")):
             page = browser.page(width, 900, dark)
             page.open(path)
             page.evaluate(DRAW_ALL)
             page.evaluate("scrollTo(0, 0)")
-            total = page.evaluate("document.documentElement.scrollHeight")
-            page.picture(os.path.join(folder, name + ".png"), {"x": 0, "y": 0, "width": width, "height": total})
+            top = page.evaluate(f"document.querySelector('figure[data-chart={first}]').getBoundingClientRect().top")
+            end = page.evaluate(f"document.querySelector('figure[data-chart={last}]').getBoundingClientRect().bottom")
+            clip = {"x": 0, "y": top - 12, "width": width, "height": end - top + 24}
+            page.picture(os.path.join(folder, name + ".png"), clip)
 
 
 if __name__ == "__main__":
