@@ -28,10 +28,12 @@ std::string table_text(const Table& table, const base::TextStyle& style, size_t 
   std::vector<base::TextColumn> columns;
   for (size_t c = 0; c < table.columns.size(); ++c) {
     const TableColumn& column = table.columns[c];
-    // The first columns say what a row is about; later ones may go when the place is narrow.
+    // Where the place is narrow, columns that are there for the filters go first, then the last ones.
+    const int position = static_cast<int>(c);
+    const int priority = column.filter_field.empty() ? (c < 2 ? 0 : position) : 1000 + position;
     columns.push_back({.title = column.title,
                        .align = column.is_number ? base::Align::kRight : base::Align::kLeft,
-                       .drop_priority = c < 2 ? 0 : static_cast<int>(c),
+                       .drop_priority = priority,
                        .can_shorten = !column.is_number});
   }
   base::TextTable text(columns);
