@@ -4,9 +4,6 @@
 #include <yaml-cpp/yaml.h>
 
 #include <algorithm>
-#include <sstream>
-
-#include "layline/export/toml.h"
 
 namespace layline::exporting {
 namespace {
@@ -42,39 +39,17 @@ void emit(const ordered_json& value, YAML::Emitter& out) {
   }
 }
 
-toml::array array_of(const ordered_json& list);
-
-toml::table table_of(const ordered_json& tree) {
-  toml::table table;
-  for (const auto& [key, value] : tree.items()) {
-    if (value.is_object()) {
-      table.insert(key, table_of(value));
-    } else if (value.is_array()) {
-      table.insert(key, array_of(value));
-    } else if (value.is_boolean()) {
-      table.insert(key, value.get<bool>());
-    } else if (value.is_number_integer()) {
-      table.insert(key, value.get<int64_t>());
-    } else if (value.is_number()) {
-      table.insert(key, value.get<double>());
-    } else {
-      table.insert(key, value.get<std::string>());
-    }
+// A scalar, or a list: of lists, an item a line. JSON's texts are TOML's.
+std::string toml_value(const ordered_json& value) {
+  if (value.is_number_float()) return real_text(value.get<double>());
+  if (!value.is_array()) return value.dump();
+  const bool has_lists = !value.empty() && value.front().is_array();
+  std::string text = "[";
+  for (const ordered_json& item : value) {
+    if (text.size() > 1) text += has_lists ? "," : ", ";
+    text += (has_lists ? "\n  " : "") + toml_value(item);
   }
-  return table;
-}
-
-// Of texts, or of lists of texts.
-toml::array array_of(const ordered_json& list) {
-  toml::array array;
-  for (const ordered_json& item : list) {
-    if (item.is_array()) {
-      array.push_back(array_of(item));
-    } else {
-      array.push_back(item.get<std::string>());
-    }
-  }
-  return array;
+  return text + (has_lists ? ",\n]" : "]");
 }
 
 }  // namespace
@@ -86,9 +61,12 @@ std::string yaml_text(const ordered_json& tree) {
 }
 
 std::string toml_text(const ordered_json& tree) {
-  std::ostringstream out;
-  out << table_of(tree) << "\n";
-  return out.str();
+  std::string text;
+  for (const auto& [section, members] : tree.items()) {
+    text += fmt::format("{}[{}]\n", text.empty() ? "" : "\n", section);
+    for (const auto& [key, value] : members.items()) text += fmt::format("{} = {}\n", key, toml_value(value));
+  }
+  return text;
 }
 
 }  // namespace layline::exporting

@@ -9,7 +9,7 @@ namespace layline::exporting {
 // Maps in blocks, lists in one line, texts quoted, numbers so that YAML 1.1 reads them as numbers too.
 std::string yaml_text(const nlohmann::ordered_json& tree);
 
-// Of an object without nulls; keys in alphabetical order.
+// Of sections of scalars and lists, without nulls.
 std::string toml_text(const nlohmann::ordered_json& tree);
 
 }  // namespace layline::exporting

@@ -48,7 +48,8 @@ bool is_same(const Model& a, const Model& b, bool knows_vocab) {
 // Of models with the same sizes the one of that name, else one with the same norm and positions, else the shortest
 // name.
 std::tuple<bool, bool, size_t> distance(const Model& shipped, const Model& wanted) {
-  const bool same_numbers = shipped.norm_epsilon == wanted.norm_epsilon && shipped.rope.theta == wanted.rope.theta;
+  const bool same_numbers = shipped.norm_epsilon == wanted.norm_epsilon && shipped.rope.theta == wanted.rope.theta &&
+                            shipped.rope.scaling == wanted.rope.scaling && shipped.rope.factor == wanted.rope.factor;
   return {shipped.name != wanted.name, !same_numbers, shipped.name.size()};
 }
 

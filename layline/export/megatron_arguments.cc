@@ -46,7 +46,8 @@ void add_norm(Framework framework, const Model& model, Arguments& lines) {
 void add_rope_scaling(Framework framework, const Model& model, Arguments& lines) {
   const spec::Rope& rope = model.rope;
   if (rope.scaling == spec::RopeScaling::kNone) return;
-  const bool is_llama3 = rope.scaling == spec::RopeScaling::kLlama3;
+  const bool is_llama3 = rope.scaling == spec::RopeScaling::kLlama3 && rope.low_freq_factor == 1 &&
+                         rope.high_freq_factor == 4 && rope.original_max_position_embeddings == 8192;
   if (framework != Framework::kMegatron || !is_llama3) {
     refuse(framework, model.name, "its RoPE is scaled in a way that has no option");
   }

@@ -36,12 +36,14 @@ with open(sys.argv[1]) as file:
 
 model = dict(config["model"])
 model["attention_backend"] = AttnBackend[model["attention_backend"]]
+# Llama 3.1's configuration is Llama's with scaled RoPE.
+kind = llm.Llama31Config if "scale_factor" in model else llm.LlamaConfig
 strategy = dict(config["strategy"])
 strategy["pipeline_dtype"] = getattr(torch, strategy["pipeline_dtype"])
 strategy["ddp"] = DistributedDataParallelConfig(**config["ddp"])
 
 llm.pretrain(
-    model=llm.LlamaModel(llm.LlamaConfig(**model)),
+    model=llm.LlamaModel(kind(**model)),
     data=llm.MockDataModule(**config["data"]),
     trainer=nl.Trainer(
         accelerator="gpu",
@@ -97,6 +99,14 @@ void check(const Plan& plan) {
   if (plan.job.precision == spec::Precision::kFp32) refuse(kThis, "fp32", "mixed precision is bf16, fp16 or fp8");
 }
 
+void add_rope_scaling(const spec::Rope& rope, ordered_json& model) {
+  if (rope.scaling != spec::RopeScaling::kLlama3) return;
+  model["scale_factor"] = rope.factor;
+  model["low_freq_factor"] = rope.low_freq_factor;
+  model["high_freq_factor"] = rope.high_freq_factor;
+  model["old_context_len"] = rope.original_max_position_embeddings;
+}
+
 void add_recomputation(const Layout& layout, ordered_json& model) {
   if (layout.checkpointing == Checkpointing::kNone) return;
   if (layout.checkpointing == Checkpointing::kSelective) {
@@ -133,6 +143,7 @@ ordered_json model_of(const Plan& plan) {
                         {"share_embeddings_and_output_weights", from.tied_embeddings},
                         {"attention_backend", plan.layout.attention == AttentionKernel::kFlash2 ? "flash" : "unfused"},
                         {"masked_softmax_fusion", plan.layout.attention != AttentionKernel::kUnfused}};
+  add_rope_scaling(from.rope, model);
   add_recomputation(plan.layout, model);
   add_split(plan, model);
   return model;

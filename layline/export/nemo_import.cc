@@ -52,6 +52,12 @@ void read_model(Settings& yaml, Draft& draft) {
   model.vocab = size(yaml, "vocab_size", 32000);
   model.norm_epsilon = yaml.number(place_of(yaml, "model", "layernorm_epsilon"), 0, 1).value_or(1e-5);
   model.rope.theta = yaml.number(place_of(yaml, "model", "rotary_base"), 1, 1e12).value_or(10000);
+  const std::optional<double> scale = yaml.number(place_of(yaml, "model", "scale_factor"), 1, 1e12);
+  if (scale) {
+    model.rope.scaling = spec::RopeScaling::kLlama3;
+    model.rope.factor = *scale;
+    yaml.pass_over({"model.low_freq_factor", "model.high_freq_factor", "model.old_context_len"});
+  }
   model.tied_embeddings = yaml.is_on(place_of(yaml, "model", "share_embeddings_and_output_weights"));
   model.qkv_bias = yaml.is_on(place_of(yaml, "model", "add_qkv_bias"));
 }

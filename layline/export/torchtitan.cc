@@ -175,7 +175,9 @@ std::string module_text(const Plan& plan) {
   const spec::Model& model = plan.model();
   const double plain = static_cast<double>(8 * model.hidden / 3);
   const double multiplier = std::min(1.0, (static_cast<double>(model.ffn_hidden) - 0.5) / plain);
-  const double scaling = model.rope.scaling == spec::RopeScaling::kLlama3 ? model.rope.factor : 1;
+  const spec::Rope unscaled;
+  const bool is_scaled = model.rope.scaling == spec::RopeScaling::kLlama3;
+  const spec::Rope& rope = is_scaled ? model.rope : unscaled;
   return fmt::format(
       "# {}: adds the model to torchtitan's Llama 3 flavors.\n"
       "from torchtitan.models.llama3 import llama3_args\n"
@@ -183,9 +185,11 @@ std::string module_text(const Plan& plan) {
       "llama3_args[\"{}\"] = TransformerModelArgs(\n"
       "    dim={},\n    n_layers={},\n    n_heads={},\n    n_kv_heads={},\n    vocab_size={},\n"
       "    multiple_of={},\n    ffn_dim_multiplier={},\n    norm_eps={},\n    rope_theta={},\n"
-      "    max_seq_len={},\n    rope_scaling_args=RoPEScalingArgs(scaling_factor={}),\n)\n",
+      "    max_seq_len={},\n    rope_scaling_args=RoPEScalingArgs(\n        scaling_factor={},\n        "
+      "low_freq_factor={},\n        high_freq_factor={},\n        original_max_position_embeddings={},\n    ),\n)\n",
       model.title, model.name, model.hidden, model.num_layers, model.num_heads, model.num_kv_heads, model.vocab,
-      model.ffn_hidden, multiplier, model.norm_epsilon, model.rope.theta, plan.job.sequence_length, scaling);
+      model.ffn_hidden, multiplier, model.norm_epsilon, model.rope.theta, plan.job.sequence_length, rope.factor,
+      rope.low_freq_factor, rope.high_freq_factor, rope.original_max_position_embeddings);
 }
 
 }  // namespace

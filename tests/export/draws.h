@@ -3,6 +3,7 @@
 
 #include <rapidcheck.h>
 
+#include <ostream>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,9 @@
 namespace layline::exporting {
 
 using layout::Layout;
+
+// In names of tests.
+inline void PrintTo(Framework framework, std::ostream* out) { *out << name_of(framework); }
 
 // Any of the choices.
 template <typename T>

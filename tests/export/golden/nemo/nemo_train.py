@@ -13,12 +13,14 @@ with open(sys.argv[1]) as file:
 
 model = dict(config["model"])
 model["attention_backend"] = AttnBackend[model["attention_backend"]]
+# Llama 3.1's configuration is Llama's with scaled RoPE.
+kind = llm.Llama31Config if "scale_factor" in model else llm.LlamaConfig
 strategy = dict(config["strategy"])
 strategy["pipeline_dtype"] = getattr(torch, strategy["pipeline_dtype"])
 strategy["ddp"] = DistributedDataParallelConfig(**config["ddp"])
 
 llm.pretrain(
-    model=llm.LlamaModel(llm.LlamaConfig(**model)),
+    model=llm.LlamaModel(kind(**model)),
     data=llm.MockDataModule(**config["data"]),
     trainer=nl.Trainer(
         accelerator="gpu",

@@ -13,5 +13,10 @@ llama3_args["llama-3.1-8b"] = TransformerModelArgs(
     norm_eps=1e-05,
     rope_theta=500000,
     max_seq_len=8192,
-    rope_scaling_args=RoPEScalingArgs(scaling_factor=8),
+    rope_scaling_args=RoPEScalingArgs(
+        scaling_factor=8,
+        low_freq_factor=1,
+        high_freq_factor=4,
+        original_max_position_embeddings=8192,
+    ),
 )
