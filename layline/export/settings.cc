@@ -102,7 +102,7 @@ std::vector<std::string> Settings::ignored() const {
   for (const auto& [key, value] : values_) {
     if (asked_.contains(key)) continue;
     const std::string text = shown(value);
-    lines.push_back(text.empty() || text == "true" ? key : key + " " + text);
+    lines.push_back(text.empty() || text == "true" ? key : fmt::format("{} {}", key, text));
   }
   return lines;
 }

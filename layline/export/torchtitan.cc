@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "layline/export/data_text.h"
 #include "layline/export/script.h"
@@ -173,7 +174,7 @@ ordered_json config_of(const Plan& plan) {
 // below.
 std::string module_text(const Plan& plan) {
   const spec::Model& model = plan.model();
-  const double plain = static_cast<double>(8 * model.hidden / 3);
+  const double plain = std::floor(static_cast<double>(8 * model.hidden) / 3);
   const double multiplier = std::min(1.0, (static_cast<double>(model.ffn_hidden) - 0.5) / plain);
   const spec::Rope unscaled;
   const bool is_scaled = model.rope.scaling == spec::RopeScaling::kLlama3;
