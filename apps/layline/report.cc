@@ -32,19 +32,7 @@ const std::vector<std::string> kFormats = {"html", "text", "markdown", "json"};
 // As said, else as the name of the output ends, else text for the terminal.
 std::string format_of(const ReportFlags& flags) {
   if (flags.json) return "json";
-  if (!flags.format.empty()) return flags.format;
-  const std::string extension = fs::path(flags.output).extension().string();
-  if (extension == ".md") return "markdown";
-  if (extension == ".json") return "json";
-  if (extension == ".txt") return "text";
-  return flags.output.empty() ? "text" : "html";
-}
-
-std::string written(const report::Report& report, const std::string& format) {
-  if (format == "html") return report::to_html(report);
-  if (format == "markdown") return report::to_markdown(report);
-  if (format == "json") return report::to_json_text(report);
-  return report::to_text(report, text_style());
+  return flags.format.empty() ? report_format(flags.output) : flags.format;
 }
 
 bool is_paper(const ReportFlags& flags) { return flags.runs.size() == 1 && flags.runs.front() == "paper"; }
@@ -106,7 +94,7 @@ void run_report(const ReportFlags& flags) {
   }
   const report::Report report = make_report(flags);
   if (!flags.charts.empty()) write_charts(report, flags.charts);
-  const std::string text = written(report, format);
+  const std::string text = written_report(report, format);
   if (flags.output.empty()) {
     if (flags.charts.empty() || !flags.format.empty() || flags.json) return print(text);
     return print(fmt::format("{}: {} charts as SVG and PNG\n", flags.charts, num_charts(report)));

@@ -5,10 +5,12 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "apps/layline/terminal.h"
 #include "layline/base/error.h"
 #include "layline/base/file.h"
 #include "layline/base/units.h"
 #include "layline/report/sample.h"
+#include "layline/report/writers.h"
 
 namespace layline::app {
 namespace {
@@ -57,6 +59,21 @@ ReportTables read_report_tables(const std::vector<std::string>& names, int64_t s
                                 base::format_count(sample), base::format_count(num_rows));
   }
   return read;
+}
+
+std::string report_format(const std::string& output) {
+  const std::string extension = fs::path(output).extension().string();
+  if (extension == ".md") return "markdown";
+  if (extension == ".json") return "json";
+  if (extension == ".txt") return "text";
+  return output.empty() ? "text" : "html";
+}
+
+std::string written_report(const report::Report& report, const std::string& format) {
+  if (format == "html") return report::to_html(report);
+  if (format == "markdown") return report::to_markdown(report);
+  if (format == "json") return report::to_json_text(report);
+  return report::to_text(report, text_style());
 }
 
 std::vector<std::string> csv_files_of(const std::string& folder) {

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "layline/report/figure.h"
 #include "layline/runs/run_record.h"
 
 namespace layline::app {
@@ -18,6 +19,10 @@ struct ReportTables {
 // All rows of the files, or `sample` of them spread evenly when there are more (0: no sampling). Throws
 // base::InputError when there are more than a report holds.
 ReportTables read_report_tables(const std::vector<std::string>& files, int64_t sample);
+
+// The format that the name of an output asks for: "markdown", "json", "text" or "html"; text for no name.
+std::string report_format(const std::string& output);
+std::string written_report(const report::Report& report, const std::string& format);
 
 // Every *.csv of the folder, by name. Throws base::InputError when there is none.
 std::vector<std::string> csv_files_of(const std::string& folder);

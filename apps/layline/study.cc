@@ -8,11 +8,13 @@
 #include "apps/layline/advise_text.h"
 #include "apps/layline/command.h"
 #include "apps/layline/layout_json.h"
+#include "apps/layline/report_files.h"
 #include "apps/layline/terminal.h"
 #include "layline/base/file.h"
 #include "layline/base/text_table.h"
 #include "layline/base/text_wrap.h"
 #include "layline/base/units.h"
+#include "layline/report/advice.h"
 #include "layline/study/records.h"
 #include "layline/study/tables.h"
 
@@ -25,7 +27,7 @@ using study::Study;
 constexpr size_t kRowsInText = 60;
 
 struct StudyFlags {
-  std::string spec, output;
+  std::string spec, output, report;
   bool json = false;
 };
 
@@ -140,6 +142,10 @@ void run_study_command(const StudyFlags& flags) {
   const auto sink = progress_sink();
   const Study study = study::run_study(spec, sink.get());
   if (!flags.output.empty()) base::write_file_atomically(flags.output, study::records_csv(study));
+  if (!flags.report.empty()) {
+    const report::Report report = report::study_report(study);
+    base::write_file_atomically(flags.report, written_report(report, report_format(flags.report)));
+  }
   print(flags.json ? json_text(study_json(study)) : study_text(study, flags.output));
   if (study.num_nothing_fits == static_cast<int64_t>(study.jobs.size())) throw Exit{kNothingFits};
 }
@@ -154,8 +160,12 @@ void add_study(CLI::App& app) {
       ->type_name("STUDY.json");
   command->add_option("--output", flags->output, "write the priced layouts as predicted run records (CSV)")
       ->type_name("RUNS.csv");
+  command
+      ->add_option("--report", flags->report,
+                   "write charts and tables; its ending says the format (.html, .md, .json, .txt)")
+      ->type_name("R.html");
   command->add_flag("--json", flags->json, "print JSON");
-  command->footer("Example: layline study examples/study-h100.json --output predicted.csv");
+  command->footer("Example: layline study examples/study-h100.json --output predicted.csv --report study.html");
   command->callback([flags] { run_study_command(*flags); });
 }
 

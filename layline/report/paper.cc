@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "layline/base/error.h"
+#include "layline/report/advice.h"
 #include "layline/report/appendix.h"
 #include "layline/report/builders.h"
 #include "layline/report/cells.h"
@@ -163,6 +164,7 @@ Report paper_report(const std::vector<runs::RunTable>& tables, const PaperOption
   report.sections.push_back(micro_batches(main));
   report.sections.push_back(tensor_against_pipeline(main));
   report.sections.push_back(sequence_parallelism(all, report.datasets));
+  report.sections.push_back(advice(study::evidence_from_runs(tables, {}), main, report.datasets));
   report.sections.push_back(accuracy(all, paper));
   report.sections.push_back(out_of_memory(all));
   report.sections.push_back(time_against_memory(main));

@@ -2,13 +2,16 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <regex>
 #include <set>
 
 #include "layline/base/error.h"
+#include "layline/report/advice.h"
 #include "layline/report/paper.h"
 #include "layline/report/runs_report.h"
 #include "layline/report/writers.h"
+#include "layline/study/rule.h"
 #include "tests/report/hand_made.h"
 
 namespace layline::report {
@@ -115,6 +118,31 @@ TEST(PaperReport, IsFedAndNamesWhatIsMissing) {
   EXPECT_EQ(report.sections[0].tables[0].rows.size(), 10u);
   EXPECT_THAT(report.sections[0].text, Contains(HasSubstr("1 of the paper's 10 sweeps are here")));
   EXPECT_THAT(report.sections[0].text, Contains(HasSubstr("Missing: Llama-13B at 8k tokens, main sweep")));
+}
+
+TEST(PaperReport, HoldsTheAdviceAgainstTheRuns) {
+  const Report report = paper_report({runs::read_runs(LAYLINE_SOURCE_DIR "/data/published/hagemann2024_a100.csv")}, {});
+  const auto section = std::find_if(report.sections.begin(), report.sections.end(),
+                                    [](const Section& one) { return one.id == "advice"; });
+  ASSERT_NE(section, report.sections.end());
+  EXPECT_EQ(section->tables[0].rows.size(), study::rules().size());
+  EXPECT_EQ(section->tables[2].rows.size(), study::rules().size());
+  EXPECT_EQ(section->tables[2].columns.size(), 1u + 5u);  // the jobs of the main sweeps
+  EXPECT_GT(report.datasets.at("pairs").rows.size(), 100u);
+}
+
+TEST(StudyReport, IsFedForJobsThatFitAndJobsThatDoNot) {
+  const study::StudySpec spec = study::parse_study_spec(
+      R"({"models": ["llama-3.1-8b", "llama-3.1-405b"], "clusters": ["h100-80gb"], "gpus": [8, 64],
+          "sequence_lengths": [2048], "global_batch_tokens": [1048576], "engines": ["megatron-core"]})",
+      "study.json");
+  const study::Study study = study::run_study(spec, nullptr);
+  const Report report = study_report(study);
+  expect_fed(report);
+  EXPECT_GT(study.num_nothing_fits, 0);
+  EXPECT_EQ(report.datasets.at("jobs").rows.size(), 4u - static_cast<size_t>(study.num_nothing_fits));
+  EXPECT_EQ(report.sections[0].charts[0].table.rows.size(), 4u);
+  EXPECT_EQ(report.filters.size(), 2u);  // models and GPUs: all else is the same
 }
 
 TEST(PaperReport, WithoutTheRunsOfThePaperIsAnError) {
