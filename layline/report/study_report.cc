@@ -133,11 +133,14 @@ Chart verdicts_chart(const study::Study& study, const std::vector<std::string>& 
   y["sort"] = rules;
   y["axis"] = {{"labelLimit", 220}};
   json x = {{"aggregate", "count"}, {"type", "quantitative"}, {"title", "jobs"}};
+  json color = category("verdict", "");
+  color["scale"] = {{"domain", {"holds", "no difference", "breaks", "does not apply"}},
+                    {"range", {"#3f9e6e", "#9aa4b0", "#d9694f", "#c9b458"}}};
   spec["mark"] = "bar";
   spec["encoding"] = {
       {"x", std::move(x)},
       {"y", std::move(y)},
-      {"color", category("verdict", "")},
+      {"color", std::move(color)},
       {"tooltip", {{{"field", "rule"}}, {{"field", "verdict"}}, {{"aggregate", "count"}, {"title", "jobs"}}}}};
   spec["height"] = {{"step", 24}};
   return {.id = "study-verdicts",

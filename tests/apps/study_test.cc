@@ -54,6 +54,20 @@ TEST_F(Advise, WritesJson) {
   EXPECT_TRUE(advice["best"].contains("layout"));
 }
 
+TEST_F(Study, WritesAReport) {
+  write_text(path("study.json"), kStudy);
+  const Result result = layline("study study.json --report study.html");
+  ASSERT_EQ(result.code, 0) << result.err;
+  const std::string page = read_text(path("study.html"));
+  EXPECT_TRUE(has(page, "<title>Study: study</title>"));
+  EXPECT_TRUE(has(page, "Where rules stop being true"));
+  ASSERT_EQ(layline("study study.json --report study.json.md").code, 0);
+  EXPECT_TRUE(has(read_text(path("study.json.md")), "# Study: study"));
+  const Result nowhere = layline("study study.json --report missing/study.html");
+  EXPECT_EQ(nowhere.code, 2);
+  EXPECT_TRUE(has(nowhere.err, "missing/study.html")) << nowhere.err;
+}
+
 TEST_F(Advise, ExitsWithThreeWhereNothingFits) {
   const std::string job =
       "--model llama-65b --cluster a100-40gb --gpus 8 --global-batch 64 --seq-len 2048 --engine aleph-scaling";
