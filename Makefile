@@ -14,7 +14,7 @@ TSAN_UNSEEN = Gloo|Watch
 space := $() $()
 
 .PHONY: all planner demo test test-asan test-tsan properties bench closed-loop closed-loop-slice fuzz format lint clean help
-.PHONY: setup-build setup-torch setup-huggingface setup-demo setup-browser setup-lint setup-fuzz
+.PHONY: setup-build setup-torch setup-huggingface setup-frameworks setup-demo setup-browser setup-lint setup-fuzz
 .DEFAULT_GOAL := all
 
 all: build/build.ninja build/demo/king-james.txt ## build/layline and build/layline-train, and the examples' text
@@ -33,7 +33,7 @@ demo: all ## plan, explain and validate the paper's 13B job on 64 A100; train a 
 build/demo/king-james.txt: | setup-demo
 	@scripts/demo_text.sh $@
 
-test: setup-huggingface setup-browser build/build.ninja ## all tests
+test: setup-huggingface setup-frameworks setup-browser build/build.ninja ## all tests
 	@$(call BUILD,build)
 	@$(call CTEST,build)
 
@@ -79,7 +79,7 @@ clean: ## remove all build folders
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' Makefile
 
-setup-build setup-torch setup-huggingface setup-demo setup-browser setup-lint setup-fuzz: setup-%:
+setup-build setup-torch setup-huggingface setup-frameworks setup-demo setup-browser setup-lint setup-fuzz: setup-%:
 	@scripts/setup.sh $*
 
 # Once a folder is configured, the build itself notices changes of CMake files.

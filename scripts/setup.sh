@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Installs what building, testing and the demo need: scripts/setup.sh [build] [torch] [huggingface] [demo] [browser] [lint] [fuzz].
-# Packages come from Debian (packages.txt), PyTorch and transformers as pinned wheels (unpack_wheels.sh). Does nothing, and
-# needs no network, when all is there. LAYLINE_SKIP_SETUP=1 leaves installing to you.
+# Installs what building, testing and the demo need:
+# scripts/setup.sh [build] [torch] [huggingface] [frameworks] [demo] [browser] [lint] [fuzz].
+# Packages come from Debian (packages.txt), PyTorch, transformers and frameworks' parsers as pinned wheels
+# (unpack_wheels.sh). Does nothing, and needs no network, when all is there. LAYLINE_SKIP_SETUP=1 leaves installing to you.
 #
 # scripts/setup.sh --print-torch-folder prints where libtorch is, --print-python where the Python is that imports it.
 set -euo pipefail
@@ -22,7 +23,7 @@ for group in "${@:-build}"; do
   mapfile -t -O "${#wanted[@]}" wanted < <(awk -v group="$group" '$1 == group {print $2}' scripts/packages.txt)
 done
 if ((${#wanted[@]} == 0)); then
-  echo "setup: no packages for: $*; the groups are build, torch, huggingface, demo, browser, lint and fuzz" >&2
+  echo "setup: no packages for: $*; the groups are build, torch, huggingface, frameworks, demo, browser, lint and fuzz" >&2
   exit 2
 fi
 
@@ -66,6 +67,6 @@ exec {lock}>&-
 
 wheels=()
 for group in "${@:-build}"; do
-  [[ "$group" != torch && "$group" != huggingface ]] || wheels+=("$group")
+  [[ "$group" != torch && "$group" != huggingface && "$group" != frameworks ]] || wheels+=("$group")
 done
 ((${#wheels[@]} == 0)) || scripts/unpack_wheels.sh "${wheels[@]}"

@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
-# Unpacks pinned Python wheels where builds and tests look for them: scripts/unpack_wheels.sh [torch] [huggingface].
+# Unpacks pinned Python wheels where builds and tests look for them: scripts/unpack_wheels.sh [torch] [huggingface] [frameworks].
 #   torch        the libtorch that the trainer is linked with
 #   huggingface  a Python that imports that same PyTorch, and transformers, on a CPU: the reference of tests and benchmarks
+#   frameworks   other frameworks' packages, for that Python: tests read exported files with their parsers
 # Does nothing, and needs no network, when they are there. A folder is made beside its place and renamed into it when it
 # is complete; its file .layline-complete then holds the hash of what it was made from.
 #
-# scripts/unpack_wheels.sh --print torch|huggingface prints the folder. LAYLINE_TORCH_DIR and LAYLINE_PYTHON_DIR choose
-# other ones, LAYLINE_PYTHON the interpreter (/usr/bin/python3), which must be a CPython 3.11 with pip.
+# scripts/unpack_wheels.sh --print torch|huggingface|frameworks prints the folder. LAYLINE_TORCH_DIR, LAYLINE_PYTHON_DIR and
+# LAYLINE_FRAMEWORKS_DIR choose other ones, LAYLINE_PYTHON the interpreter (/usr/bin/python3), a CPython 3.11 with pip.
 set -euo pipefail
 cd "$(dirname "$0")"
 
@@ -17,13 +18,24 @@ fail() {
   exit 1
 }
 
-# folder_of torch|huggingface
+# variable_of torch|huggingface|frameworks: that which chooses its folder.
+variable_of() {
+  case "$1" in
+    torch) echo LAYLINE_TORCH_DIR ;;
+    huggingface) echo LAYLINE_PYTHON_DIR ;;
+    frameworks) echo LAYLINE_FRAMEWORKS_DIR ;;
+    *) fail "no wheels called $1; there are torch, huggingface and frameworks" ;;
+  esac
+}
+
+# folder_of torch|huggingface|frameworks
 folder_of() {
   local variable name
+  variable=$(variable_of "$1") || exit 1
   case "$1" in
-    torch) variable=LAYLINE_TORCH_DIR name=torch-$torch_version ;;
-    huggingface) variable=LAYLINE_PYTHON_DIR name=python-$torch_version ;;
-    *) fail "no wheels called $1; there are torch and huggingface" ;;
+    torch) name=torch-$torch_version ;;
+    huggingface) name=python-$torch_version ;;
+    frameworks) name=frameworks ;;
   esac
   if [[ -n "${!variable:-}" ]]; then
     echo "${!variable%/}"
@@ -81,11 +93,17 @@ fill_huggingface() {
   LD_LIBRARY_PATH="" "$1/bin/python" -c 'import torch, transformers'
 }
 
-# hash_of torch|huggingface: of all that its folder is made from.
+fill_frameworks() {
+  echo "setup: downloading other frameworks' parsers (about 3 MB, 15 MB unpacked) into $(folder_of frameworks)"
+  TMPDIR="$1.tmp" pip_install frameworks-requirements.txt install --target "$1"
+}
+
+# hash_of torch|huggingface|frameworks: of all that its folder is made from.
 hash_of() {
   case "$1" in
     torch) sha256sum <torch-requirements.txt ;;
     huggingface) { cat torch-requirements.txt python-requirements.txt layline_no_cuda.py && folder_of torch; } | sha256sum ;;
+    frameworks) sha256sum <frameworks-requirements.txt ;;
   esac
 }
 
@@ -95,8 +113,8 @@ is_complete() {
 
 # A folder that the user chose and that was not made here is theirs, and never touched. It must be the right torch.
 is_users_own() {
-  local variable=LAYLINE_TORCH_DIR
-  [[ "$1" == torch ]] || variable=LAYLINE_PYTHON_DIR
+  local variable
+  variable=$(variable_of "$1")
   [[ -n "${!variable:-}" && -n "$(ls -A "$2" 2>/dev/null)" && ! -e "$2/.layline-complete" ]] || return 1
   if [[ "$1" == torch ]]; then
     grep -qE "^__version__ = '${torch_version//./\\.}\b" "$2/torch/version.py" 2>/dev/null ||
@@ -127,7 +145,7 @@ unpack() {
   if is_complete "$folder" "$hash" || is_users_own "$1" "$folder"; then return; fi
   check_python
   { mkdir -p "$(dirname "$folder")" && exec {lock}>"$folder.lock"; } 2>/dev/null ||
-    fail "cannot write to $(dirname "$folder"): set LAYLINE_TORCH_DIR and LAYLINE_PYTHON_DIR to folders elsewhere"
+    fail "cannot write to $(dirname "$folder"): set $(variable_of "$1") to a folder elsewhere"
   if ! flock --nonblock "$lock"; then
     echo "setup: waiting for another set-up of $folder"
     flock "$lock"
@@ -141,6 +159,7 @@ if [[ "${1:-}" == --print ]]; then
   exit 0
 fi
 for wheels in "${@:-torch}"; do
-  [[ "$wheels" != huggingface ]] || unpack torch
+  [[ "$wheels" == torch ]] || unpack torch
+  [[ "$wheels" != frameworks ]] || unpack huggingface
   unpack "$wheels"
 done
