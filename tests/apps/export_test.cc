@@ -68,6 +68,38 @@ TEST_F(Export, WritesFilesThatPythonReads) {
   }
 }
 
+// torchtitan's parser reads its files; Megatron-Core's TransformerConfig takes the options of Megatron-LM's and NeMo's.
+TEST_F(Export, WritesFilesThatTheFrameworksParsersUnderstand) {
+  std::string packages = shell(source("scripts/unpack_wheels.sh") + " --print frameworks").out;
+  packages.erase(packages.find_last_not_of('\n') + 1);
+  const std::string python = source("scripts/python.sh");
+  if (!std::filesystem::is_directory(packages + "/torchtitan") || shell(python + " --version").code != 0)
+    GTEST_SKIP() << "no frameworks' packages in " << packages << ": run scripts/setup.sh frameworks";
+  const struct {
+    const char *framework, *layout;
+  } cases[] = {{"megatron", "dp16 tp2 pp2 mb1 sp"},
+               {"megatron", "dp4 tp2 pp4 mb1 cp2 sp ckpt=full"},
+               {"megatron", "dp8 tp4 pp2 mb2 vp4 sp ckpt=full:3"},
+               {"megatron", "dp32 tp1 pp2 mb2 vp7 ckpt=selective split=balanced"},
+               {"nemo", "dp16 tp2 pp2 mb1 sp ckpt=selective"},
+               {"nemo", "dp4 tp2 pp4 mb1 cp2 sp ckpt=full"},
+               {"nemo", "dp8 tp4 pp2 mb2 vp4 sp ckpt=full:3"},
+               {"torchtitan", "dp16 tp2 pp2 mb1 sp zero3"},
+               {"torchtitan", "dp8 tp2 pp2 mb1 cp2 vp2 sp zero3 ckpt=full"},
+               {"torchtitan", "dp64 tp1 pp1 mb2 hsdp32 ckpt=selective"}};
+  std::string arguments = " '" + packages + "' 'gpus=64 global_batch=2048 seq_len=2048 layers=40 hidden=5120 heads=40'";
+  for (const auto& one : cases) {
+    SCOPED_TRACE(std::string(one.framework) + ", " + one.layout);
+    const std::string folder = "out" + std::to_string(&one - cases);
+    const Result written =
+        layline("export " + kJob + "--to " + one.framework + " --layout \"" + one.layout + "\" --output " + folder);
+    ASSERT_EQ(written.code, 0) << written.err;
+    arguments += std::string(" ") + one.framework + " " + folder + " '" + one.layout + "'";
+  }
+  const Result parsed = shell(python + " " + source("tests/export/frameworks_parse.py") + arguments);
+  EXPECT_EQ(parsed.code, 0) << parsed.err;
+}
+
 TEST_F(Export, OfALaylineRunIsReadByTrain) {
   const std::string job = "--model llama-tiny --cluster cpu --gpus 4 --global-batch 32 --seq-len 64 ";
   const Result written = layline("export " + job + "--layout \"tp2 pp2 mb4 sp\" --to layline --output .");
