@@ -75,6 +75,10 @@ void find_model(const Draft& draft, const ImportOptions& options, Imported& impo
   if (const std::optional<Model> shipped = shipped_model(draft)) {
     imported.model = *shipped;
     imported.is_known_model = true;
+    if (!draft.knows_vocab) {
+      imported.notes.push_back(fmt::format("the vocabulary is not in the file: {} has these sizes, its {} is taken",
+                                           shipped->name, shipped->vocab));
+    }
     return;
   }
   imported.model = *draft.model;
