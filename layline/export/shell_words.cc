@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cctype>
 
 #include "layline/base/error.h"
@@ -23,6 +24,23 @@ struct Expansion {
   bool is_array = false;
 };
 
+// The word of ${NAME:-word}, whose quotes are no part of it.
+std::string without_quotes(std::string_view word) {
+  std::string text;
+  char quote = '\0';
+  for (size_t i = 0; i < word.size(); ++i) {
+    if (word[i] == '\\' && quote != '\'' && i + 1 < word.size()) {
+      text += word[i];
+      text += word[++i];
+    } else if (quote == '\0' ? word[i] == '"' || word[i] == '\'' : word[i] == quote) {
+      quote = quote == '\0' ? word[i] : '\0';
+    } else {
+      text += word[i];
+    }
+  }
+  return text;
+}
+
 // Puts variables into one word.
 class WordReader {
  public:
@@ -39,7 +57,7 @@ class WordReader {
     variables_.num_bytes += text.size();
     if (variables_.num_bytes > kMaxBytes) cursor_.fail("expands to more than 64 MB");
   }
-  void add(const Expansion& expansion, bool whole, std::vector<std::string>& words);
+  void add(const Expansion& expansion, bool whole, bool splits, std::vector<std::string>& words);
   void add_split(const std::string& text, std::vector<std::string>& words);
   void flush(std::vector<std::string>& words) {
     if (has_word_) words.push_back(std::move(text_));
@@ -80,12 +98,17 @@ void WordReader::add_split(const std::string& text, std::vector<std::string>& wo
   }
 }
 
-void WordReader::add(const Expansion& expansion, bool whole, std::vector<std::string>& words) {
+// An array in double quotes gives its words as they are (not whole, without splits); in none their parts.
+void WordReader::add(const Expansion& expansion, bool whole, bool splits, std::vector<std::string>& words) {
   if (!expansion.is_array) return whole ? append(expansion.text) : add_split(expansion.text, words);
   for (size_t i = 0; i < expansion.items.size(); ++i) {
     if (i > 0 && whole) append(" ");
     if (i > 0 && !whole) flush(words);
-    append(expansion.items[i]);
+    if (splits && !whole) {
+      add_split(expansion.items[i], words);
+    } else {
+      append(expansion.items[i]);
+    }
   }
 }
 
@@ -105,7 +128,7 @@ void WordReader::read_quoted(char end) {
       const Expansion expansion = dollar();
       is_empty_array = expansion.is_array && expansion.items.empty();
       std::vector<std::string> none;
-      add(expansion, words_ == nullptr || !expansion.is_array, words_ == nullptr ? none : *words_);
+      add(expansion, words_ == nullptr || !expansion.is_array, false, words_ == nullptr ? none : *words_);
     } else {
       append(std::string(1, cursor_.next()));
     }
@@ -127,7 +150,7 @@ void WordReader::read(bool whole, std::vector<std::string>& words) {
       cursor_.next();
       read_quoted('"');
     } else if (c == '$') {
-      add(dollar(), whole, words);
+      add(dollar(), whole, true, words);
     } else if (c == '`') {
       cursor_.next();
       append("`" + cursor_.until_closed('\0', '`') + "`");
@@ -153,7 +176,7 @@ Expansion WordReader::with_default(const std::string& name, std::string_view ope
   if (minds_empty) operation.remove_prefix(1);
   const auto found = variables_.texts.find(name);
   const bool is_set = found != variables_.texts.end() && !(minds_empty && found->second.empty());
-  const std::string_view word = operation.substr(operation.empty() ? 0 : 1);
+  const std::string word = without_quotes(operation.substr(operation.empty() ? 0 : 1));
   switch (operation.empty() ? '\0' : operation.front()) {
     case '-':
     case '=':
@@ -170,7 +193,7 @@ Expansion WordReader::with_default(const std::string& name, std::string_view ope
 Expansion WordReader::brace() {
   const std::string inside = cursor_.until_closed('{', '}');
   const std::string raw = "${" + inside + "}";
-  const size_t length = name_length(inside);
+  const size_t length = std::max(name_length(inside), std::min(inside.find_first_not_of("0123456789"), inside.size()));
   const std::string name = inside.substr(0, length), rest = inside.substr(length);
   if (length == 0) return {raw, {}, false};
   if (rest.empty()) return of_name(name, raw);

@@ -45,6 +45,24 @@ TEST(Shell, ReadsArrays) {
   EXPECT_THAT(last_words("A=()\nrun \"${A[@]}\" \"\" end"), ElementsAre("run", "", "end"));
 }
 
+// Megatron-LM's examples keep "--fp8-format hybrid" as one word of an array, which bash takes apart again.
+TEST(Shell, TakesWordsOfAnArrayApartOutsideQuotes) {
+  EXPECT_THAT(last_words("A=(\"--x 1\" '--y 2')\nrun ${A[@]} end"), ElementsAre("run", "--x", "1", "--y", "2", "end"));
+  EXPECT_THAT(last_words("A=(\"--x 1\" '--y 2')\nrun \"${A[@]}\" end"), ElementsAre("run", "--x 1", "--y 2", "end"));
+  EXPECT_THAT(last_words("A=(\"\" b)\nrun ${A[@]} end"), ElementsAre("run", "b", "end"));
+}
+
+TEST(Shell, QuotesOfADefaultAreNoPartOfIt) {
+  EXPECT_THAT(last_words("run ${A:-\"optim\"} ${A:-'a}b'} \"${A:-\"c d\"}\""),
+              ElementsAre("run", "optim", "a}b", "c d"));
+  EXPECT_THAT(last_words("B=4\nA=${A:-\"$B\"}\nrun $A"), ElementsAre("run", "4"));
+}
+
+TEST(Shell, TakesDefaultsOfArgumentsThatAreNotGiven) {
+  EXPECT_THAT(last_words("TP=${1:-4}\nrun $TP ${2:-\"b c\"} ${10-x} $1 ${1}"),
+              ElementsAre("run", "4", "b", "c", "x", "$1", "${1}"));
+}
+
 TEST(Shell, Calculates) {
   EXPECT_THAT(last_words("G=8; N=4\nW=$(($G*$N))\nrun $W $((G * (N + 1) - 2 / 1)) $((7 % 4))"),
               ElementsAre("run", "32", "38", "3"));
