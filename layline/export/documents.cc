@@ -20,7 +20,10 @@ class Collector {
  public:
   explicit Collector(const std::string& where) : settings_(where) {}
 
-  void set(const std::string& key, Value value) { settings_.set(key, std::move(value)); }
+  void set(const std::string& key, Value value) {
+    if (settings_.has(key)) settings_.fail(key, "is there twice");
+    settings_.set(key, std::move(value));
+  }
   void count(int level) {
     if (level > kMaxLevels)
       throw base::InputError(settings_.where(), fmt::format("has more than {} levels", kMaxLevels));

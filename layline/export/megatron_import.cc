@@ -25,6 +25,10 @@ int zero_of(Settings& options) {
   const std::string strategy = options.text_or("data-parallel-sharding-strategy", "no_shard");
   if (strategy == "optim_grads_params") return 3;
   if (strategy == "optim_grads") return 2;
+  if (strategy != "optim" && strategy != "no_shard") {
+    options.fail("--data-parallel-sharding-strategy",
+                 fmt::format("found \"{}\", want no_shard, optim, optim_grads or optim_grads_params", strategy));
+  }
   return strategy == "optim" ? 1 : 0;
 }
 

@@ -22,6 +22,11 @@ int64_t wanted(Settings& yaml, const std::string& key, int64_t upper) {
 
 void read_model(Settings& yaml, Draft& draft) {
   const std::string at = "model.model_config.";
+  for (const char* experts : {"moe_config.num_experts", "num_experts", "moe_num_experts"}) {
+    if (yaml.whole_or(at + experts, 1, 0, kMaxCount) > 1) {
+      yaml.fail(at + experts, "mixtures of experts cannot be priced");
+    }
+  }
   if (!yaml.has(at + "num_hidden_layers")) return;
   draft.model.emplace();
   spec::Model& model = *draft.model;
@@ -63,6 +68,9 @@ Draft read_nanotron(std::string_view text, const ImportOptions& options) {
   }
   const std::string mode = yaml.text_or("parallelism.tp_mode", "ALL_REDUCE");
   layout.sp = mode == "REDUCE_SCATTER" || mode == "reduce_scatter";
+  if (!layout.sp && mode != "ALL_REDUCE" && mode != "all_reduce") {
+    yaml.fail("parallelism.tp_mode", fmt::format("found \"{}\", want ALL_REDUCE or REDUCE_SCATTER", mode));
+  }
   layout.schedule = schedule_of(yaml);
   if (yaml.is_on("parallelism.recompute_layer")) layout.checkpointing = layout::Checkpointing::kFull;
   layout.zero = static_cast<int>(yaml.whole_or("optimizer.zero_stage", 0, 0, 3));

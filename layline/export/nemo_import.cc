@@ -36,7 +36,28 @@ int64_t size(Settings& yaml, const std::string& key, int64_t fallback) {
   return yaml.whole_or(place_of(yaml, "model", key), fallback, 1, kMaxCount);
 }
 
+// What is no Llama's in NeMo 1, whose files say so; NeMo 2's say the class.
+void read_kind(Settings& yaml, int64_t sequence_length, spec::Model& model) {
+  if (!yaml.has("model.activation")) return;
+  const std::string activation = yaml.text_or("model.activation", "gelu");
+  const bool is_gated = activation.ends_with("swiglu") || activation.ends_with("geglu");
+  model.mlp = is_gated ? spec::Mlp::kSwiglu : activation == "squared-relu" ? spec::Mlp::kSquaredRelu : spec::Mlp::kGelu;
+  const bool is_rms = yaml.text_or("model.normalization", "layernorm") == "rmsnorm";
+  model.norm = is_rms ? spec::Norm::kRmsNorm : spec::Norm::kLayerNorm;
+  model.linear_bias = yaml.flag("model.bias").value_or(true);
+  model.qkv_bias = model.qkv_bias || model.linear_bias;
+  model.tied_embeddings = yaml.flag("model.share_embeddings_and_output_weights").value_or(true);
+  if (yaml.text_or("model.position_embedding_type", "learned_absolute") == "learned_absolute") {
+    model.position = spec::Position::kLearned;
+    const std::string positions = yaml.text_or("model.max_position_embeddings", "$");
+    const bool is_reference = positions.starts_with("$");  // ${.encoder_seq_length}
+    model.max_sequence_length = is_reference ? sequence_length : size(yaml, "max_position_embeddings", 1);
+  }
+}
+
 void read_model(Settings& yaml, Draft& draft) {
+  const std::string experts = place_of(yaml, "model", "num_moe_experts");
+  if (yaml.whole_or(experts, 1, 0, kMaxCount) > 1) yaml.fail(experts, "mixtures of experts cannot be priced");
   const int64_t layers = size(yaml, "num_layers", 0);
   if (layers == 0) return;
   draft.model.emplace();
@@ -60,13 +81,24 @@ void read_model(Settings& yaml, Draft& draft) {
   }
   model.tied_embeddings = yaml.is_on(place_of(yaml, "model", "share_embeddings_and_output_weights"));
   model.qkv_bias = yaml.is_on(place_of(yaml, "model", "add_qkv_bias"));
+  read_kind(yaml, draft.sequence_length, model);
+}
+
+// NeMo 1 says activations_checkpoint_granularity where NeMo 2 says recompute_granularity, and so on.
+std::string recompute_key(const Settings& yaml, const std::string& key) {
+  const std::string older = "model.activations_checkpoint_" + key;
+  return yaml.has(older) ? older : place_of(yaml, "model", "recompute_" + key);
 }
 
 void read_recomputation(Settings& yaml, Draft& draft) {
-  const std::string granularity = yaml.text_or(place_of(yaml, "model", "recompute_granularity"), "none");
-  const std::string method = yaml.text_or(place_of(yaml, "model", "recompute_method"), "uniform");
-  const int64_t layers = yaml.whole_or(place_of(yaml, "model", "recompute_num_layers"), 1, 1, kMaxAxis);
+  const std::string granularity_key = recompute_key(yaml, "granularity");
+  const std::string granularity = yaml.text_or(granularity_key, "none");
+  const std::string method = yaml.text_or(recompute_key(yaml, "method"), "uniform");
+  const int64_t layers = yaml.whole_or(recompute_key(yaml, "num_layers"), 1, 1, kMaxAxis);
   if (granularity == "selective") draft.layout.checkpointing = Checkpointing::kSelective;
+  if (granularity != "full" && granularity != "selective" && granularity != "none") {
+    yaml.fail(granularity_key, fmt::format("found \"{}\", want selective or full", granularity));
+  }
   if (granularity != "full") return;
   draft.layout.checkpointing = Checkpointing::kFull;
   if (method == "block") draft.layout.full_layers = layers;
@@ -94,8 +126,9 @@ layout::AttentionKernel attention_of(Settings& yaml) {
 spec::Precision precision_of(Settings& yaml) {
   const std::string key = yaml.first_of({"precision.precision", "trainer.plugins.precision", "trainer.precision"});
   const std::string precision = yaml.text_or(key, "bf16-mixed");
+  // "hybrid" or "e4m3" in NeMo 2, a flag in NeMo 1.
   const std::string fp8 = yaml.text_or(yaml.first_of({"precision.fp8", "trainer.plugins.fp8", "model.fp8"}), "");
-  if (!fp8.empty() && fp8 != "false") return spec::Precision::kFp8;
+  if (!fp8.empty() && fp8 != "false" && fp8 != "False") return spec::Precision::kFp8;
   if (precision.starts_with("bf16")) return spec::Precision::kBf16;
   return precision.starts_with("16") ? spec::Precision::kFp16 : spec::Precision::kFp32;
 }

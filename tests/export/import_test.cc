@@ -95,6 +95,22 @@ srun --ntasks-per-node 8 --nodes 2 bash -c "python -u $CMD"
   EXPECT_EQ(imported.precision, spec::Precision::kFp16);
 }
 
+// As Megatron-LM's examples/megatron_fsdp and examples/llama write them.
+TEST(ImportMegatron, ReadsQuotedDefaultsAndQuotedPairs) {
+  const std::string script =
+      "SHARDING=${SHARDING:-\"optim_grads_params\"}\nDTYPE_ARGS=(\"--fp8-format hybrid\" \"--fp8-param-gather\")\n"
+      "torchrun --nproc_per_node ${1:-8} --nnodes 1 pretrain_gpt.py --num-layers 32 --hidden-size 4096 "
+      "--num-attention-heads 32 --max-position-embeddings 4096 --seq-length 4096 --micro-batch-size 1 "
+      "--global-batch-size 128 --bf16 --use-megatron-fsdp --data-parallel-sharding-strategy $SHARDING "
+      "${DTYPE_ARGS[@]}\n";
+  const Imported imported = import_layout(script, Framework::kMegatron, {.where = "x"});
+  EXPECT_EQ(layout_of(imported), "dp8 tp1 pp1 mb1 zero3");
+  EXPECT_EQ(imported.precision, spec::Precision::kFp8);
+  std::string unknown = script;
+  unknown.replace(unknown.find("optim_grads_params"), 18, "optim_grad");
+  EXPECT_THAT(message_of(unknown, Framework::kMegatron), HasSubstr("want no_shard, optim"));
+}
+
 TEST(ImportMegatron, SaysWhatIsWrong) {
   const auto with = [](const std::string& more, int64_t gpus = 0) {
     return message_of(kArrays.substr(0, kArrays.rfind("--lr")) + more, Framework::kMegatron,
@@ -207,6 +223,55 @@ TEST(ImportNanotron, ReadsAConfiguration) {
   EXPECT_THAT(message_of("parallelism: {dp: 4}\n", Framework::kNanotron, options), HasSubstr("parallelism.tp"));
   EXPECT_THAT(message_of("a: [1\n", Framework::kNanotron, options), HasSubstr("no YAML"));
   EXPECT_THAT(message_of("- 1\n", Framework::kNanotron, options), HasSubstr("no map"));
+  EXPECT_THAT(message_of("parallelism: {dp: 4, dp: 8}\n", Framework::kNanotron, options),
+              HasSubstr("parallelism.dp: is there twice"));
+}
+
+// A list of experts that is passed over would price a mixture as a dense model.
+TEST(Import, RefusesMixturesOfExpertsWithoutExpertParallelism) {
+  const ImportOptions options = {.where = "x.yaml", .model = "llama-3-8b"};
+  const std::string nanotron =
+      "parallelism: {dp: 4, tp: 2, pp: 1}\n"
+      "tokens: {sequence_length: 4096, micro_batch_size: 2, batch_accumulation_per_replica: 8}\n"
+      "model: {model_config: {moe_config: {num_experts: 8, top_k: 1}}}\n";
+  EXPECT_THAT(message_of(nanotron, Framework::kNanotron, options), HasSubstr("moe_config.num_experts: mixtures"));
+  const std::string nemo =
+      "trainer: {devices: 8, num_nodes: 1, strategy: {tensor_model_parallel_size: 4}}\n"
+      "data: {seq_length: 8192, micro_batch_size: 1, global_batch_size: 16}\nmodel: {num_moe_experts: 8}\n";
+  EXPECT_THAT(message_of(nemo, Framework::kNemo, options), HasSubstr("num_moe_experts: mixtures"));
+}
+
+TEST(ImportNanotron, SaysWhichTensorParallelModesThereAre) {
+  const ImportOptions options = {.where = "x.yaml", .model = "llama-3-8b"};
+  const std::string yaml =
+      "parallelism: {dp: 4, tp: 2, pp: 1, tp_mode: REDUCE_SCATER}\n"
+      "tokens: {sequence_length: 4096, micro_batch_size: 2, batch_accumulation_per_replica: 8}\n";
+  EXPECT_THAT(message_of(yaml, Framework::kNanotron, options), HasSubstr("want ALL_REDUCE or REDUCE_SCATTER"));
+}
+
+// As NeMo's megatron_gpt_config.yaml has it.
+TEST(ImportNemo, ReadsNemo1sOwnNames) {
+  const auto file = [](const std::string& granularity) {
+    return "trainer: {devices: 8, num_nodes: 1, precision: bf16}\n"
+           "model: {micro_batch_size: 1, global_batch_size: 32, tensor_model_parallel_size: 2, encoder_seq_length: "
+           "2048, "
+           "num_layers: 24, hidden_size: 1024, num_attention_heads: 16, max_position_embeddings: "
+           "\"${.encoder_seq_length}\", activation: "
+           "gelu, "
+           "normalization: layernorm1p, bias: True, position_embedding_type: learned_absolute, fp8: False, "
+           "activations_checkpoint_granularity: " +
+           granularity + ", activations_checkpoint_method: block, activations_checkpoint_num_layers: 3}\n";
+  };
+  const Imported imported = import_layout(file("full"), Framework::kNemo, {.where = "n.yaml"});
+  EXPECT_EQ(layout_of(imported), "dp4 tp2 pp1 mb1 zero0 ckpt=full:3");
+  EXPECT_EQ(imported.precision, spec::Precision::kBf16);
+  EXPECT_EQ(imported.model.mlp, spec::Mlp::kGelu);
+  EXPECT_EQ(imported.model.norm, spec::Norm::kLayerNorm);
+  EXPECT_EQ(imported.model.position, spec::Position::kLearned);
+  EXPECT_TRUE(imported.model.tied_embeddings);
+  EXPECT_EQ(layout_of(import_layout(file("selective"), Framework::kNemo, {.where = "n.yaml"})),
+            "dp4 tp2 pp1 mb1 zero0 ckpt=selective");
+  EXPECT_THAT(message_of(file("ful"), Framework::kNemo), HasSubstr("want selective or full"));
 }
 
 TEST(ImportNemo, ReadsSavedAndOlderConfigurations) {

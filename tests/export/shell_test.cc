@@ -37,7 +37,7 @@ TEST(Shell, JoinsContinuedLinesAndSkipsComments) {
 }
 
 TEST(Shell, ReadsArrays) {
-  EXPECT_THAT(last_words("A=(\n  --x 1  # one\n  # --y 2\n  --z 'a b'\n)\nrun ${A[@]}"),
+  EXPECT_THAT(last_words("A=(\n  --x 1  # one\n  # --y 2\n  --z 'a b'\n)\nrun \"${A[@]}\""),
               ElementsAre("run", "--x", "1", "--z", "a b"));
   EXPECT_THAT(last_words("A=(1 2)\nA+=(3)\nrun \"${A[@]}\" \"${A[*]}\" end"),
               ElementsAre("run", "1", "2", "3", "1", "2", "3", "end"));
