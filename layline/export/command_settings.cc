@@ -125,8 +125,10 @@ int64_t world_size(Settings& options, const ShellScript& script) {
   for (const char* key : {"gpus-per-node", "ntasks-per-node", "gres"}) {
     if (!says_ranks && ranks == 0) ranks = count_of(script.directives, key);
   }
-  // torchrun without --nnodes is one node.
-  if (!options.has(nodes_key)) nodes = says_ranks ? 1 : count_of(script.directives, "nodes");
+  // torchrun without --nnodes is one node; srun without --nodes is on those of the job.
+  const bool is_of_srun = ranks_key == "gpus-per-node" || ranks_key == "ntasks-per-node";
+  const bool is_one_node = says_ranks && !(is_of_srun && script.directives.contains("nodes"));
+  if (!options.has(nodes_key)) nodes = is_one_node ? 1 : count_of(script.directives, "nodes");
   if (nodes > 0 && ranks > 0) return nodes * ranks;
   return count_of(script.variables, "WORLD_SIZE");
 }

@@ -95,6 +95,18 @@ srun --ntasks-per-node 8 --nodes 2 bash -c "python -u $CMD"
   EXPECT_EQ(imported.precision, spec::Precision::kFp16);
 }
 
+TEST(ImportMegatron, TakesNodesOfTheJobForSrunsTasksAndOneForTorchruns) {
+  const std::string options =
+      " pretrain_gpt.py --num-layers 32 --hidden-size 4096 --num-attention-heads 32 --max-position-embeddings 4096 "
+      "--seq-length 4096 --micro-batch-size 1 --global-batch-size 128 --bf16\n";
+  const auto gpus = [&](const std::string& start) {
+    return import_layout("#SBATCH --nodes=4\n" + start + options, Framework::kMegatron, {.where = "x"}).num_gpus;
+  };
+  EXPECT_EQ(gpus("srun --ntasks-per-node=8 python"), 32);
+  EXPECT_EQ(gpus("srun --nodes 2 --ntasks-per-node=8 python"), 16);
+  EXPECT_EQ(gpus("torchrun --nproc_per_node 8"), 8);
+}
+
 // As Megatron-LM's examples/megatron_fsdp and examples/llama write them.
 TEST(ImportMegatron, ReadsQuotedDefaultsAndQuotedPairs) {
   const std::string script =
