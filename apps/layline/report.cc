@@ -14,6 +14,7 @@
 #include "layline/report/paper.h"
 #include "layline/report/runs_report.h"
 #include "layline/report/writers.h"
+#include "layline/spec/registry.h"
 
 namespace layline::app {
 namespace {
@@ -31,6 +32,9 @@ const std::vector<std::string> kFormats = {"html", "text", "markdown", "json"};
 
 // As said, else as the name of the output ends, else text for the terminal.
 std::string format_of(const ReportFlags& flags) {
+  if (flags.json && !flags.format.empty() && flags.format != "json") {
+    throw base::InputError("--json", fmt::format("is there, and --format {} too", flags.format));
+  }
   if (flags.json) return "json";
   return flags.format.empty() ? report_format(flags.output) : flags.format;
 }
@@ -60,6 +64,7 @@ report::Report make_paper(const ReportFlags& flags) {
 report::Report make_report(const ReportFlags& flags) {
   if (is_paper(flags)) return make_paper(flags);
   if (!flags.data.empty()) throw base::InputError("--data", "is for `layline report paper`; give the files instead");
+  if (!flags.engine.empty()) spec::get_engine(flags.engine);  // of a column it may be unknown, of a flag not
   const ReportTables read = read_report_tables(flags.runs, flags.sample);
   return report::runs_report(
       read.tables,

@@ -66,7 +66,9 @@ std::string report_format(const std::string& output) {
   if (extension == ".md") return "markdown";
   if (extension == ".json") return "json";
   if (extension == ".txt") return "text";
-  return output.empty() ? "text" : "html";
+  if (output.empty()) return "text";
+  if (extension.empty() || extension == ".html" || extension == ".htm") return "html";
+  throw base::InputError(output, fmt::format("no format ends in {}; want .html, .md, .json or .txt", extension));
 }
 
 std::string written_report(const report::Report& report, const std::string& format) {

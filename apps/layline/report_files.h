@@ -20,7 +20,8 @@ struct ReportTables {
 // base::InputError when there are more than a report holds.
 ReportTables read_report_tables(const std::vector<std::string>& files, int64_t sample);
 
-// The format that the name of an output asks for: "markdown", "json", "text" or "html"; text for no name.
+// The format that the name of an output asks for: "markdown", "json", "text" or "html"; text for no name, html
+// for one without an ending. Throws base::InputError for any other ending.
 std::string report_format(const std::string& output);
 std::string written_report(const report::Report& report, const std::string& format);
 

@@ -10,6 +10,7 @@
 #include "apps/layline/layout_json.h"
 #include "apps/layline/report_files.h"
 #include "apps/layline/terminal.h"
+#include "layline/base/error.h"
 #include "layline/base/file.h"
 #include "layline/base/text_table.h"
 #include "layline/base/text_wrap.h"
@@ -138,13 +139,17 @@ ordered_json study_json(const Study& study) {
 }
 
 void run_study_command(const StudyFlags& flags) {
+  const std::string format = report_format(flags.report);  // before the long part
+  if (!flags.report.empty() && flags.report == flags.output) {
+    throw base::InputError("--report", fmt::format("\"{}\" is where --output goes too", flags.report));
+  }
   const study::StudySpec spec = study::read_study_spec(flags.spec);
   const auto sink = progress_sink();
   const Study study = study::run_study(spec, sink.get());
   if (!flags.output.empty()) base::write_file_atomically(flags.output, study::records_csv(study));
   if (!flags.report.empty()) {
     const report::Report report = report::study_report(study);
-    base::write_file_atomically(flags.report, written_report(report, report_format(flags.report)));
+    base::write_file_atomically(flags.report, written_report(report, format));
   }
   print(flags.json ? json_text(study_json(study)) : study_text(study, flags.output));
   if (study.num_nothing_fits == static_cast<int64_t>(study.jobs.size())) throw Exit{kNothingFits};

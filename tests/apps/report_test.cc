@@ -65,6 +65,10 @@ TEST_F(ReportCommand, RefusesWhatItCannotRead) {
   expect_error(layline("report runs.csv --formt html"), {"--format"});
   expect_error(layline("report runs.csv --calibration nobodys"), {"nobodys"});
   expect_error(layline("report runs.csv --data somewhere"), {"--data"});
+  expect_error(layline("report runs.csv --output page.pdf"), {"page.pdf", ".pdf", ".html, .md, .json or .txt"});
+  EXPECT_FALSE(fs::exists(path("page.pdf")));
+  expect_error(layline("report runs.csv --engine aleph-scalin"), {"aleph-scalin", "did you mean \"aleph-scaling\""});
+  expect_error(layline("report runs.csv --json --format text"), {"--json", "--format text"});
   expect_error(layline("report"), {"layline report", "runs is required"});
 }
 

@@ -145,6 +145,10 @@ TEST_F(Study, RefusesWhatIsWrongAndWritesNothing) {
   expect_error(layline("study nowhere.json"), {"nowhere.json"});
   write_text(path("study.json"), kStudy);
   expect_error(layline("study study.json --output nowhere/out.csv"), {"nowhere"});
+  expect_error(layline("study study.json --output out.csv --report page.pdf"),
+               {"page.pdf", ".html, .md, .json or .txt"});
+  expect_error(layline("study study.json --output out.html --report out.html"), {"--report", "--output"});
+  EXPECT_FALSE(std::filesystem::exists(path("out.csv")));
 }
 
 }  // namespace
