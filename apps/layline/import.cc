@@ -78,10 +78,12 @@ std::string import_text(const Imported& imported, const Flags& flags) {
   for (const std::string& note : imported.notes) text += fmt::format("note: {}\n", note);
   if (!imported.ignored.empty()) text += "\nignored, no part of a layout:\n";
   for (const std::string& setting : imported.ignored) text += fmt::format("  {}\n", setting);
+  if (!legality.legal) return text;
   return text + fmt::format("\nNext:  {}\n", explain_command(flags.import, flags.job, imported));
 }
 
 void run_import(const Flags& flags) {
+  if (!flags.job.cluster.empty()) spec::get_cluster(flags.job.cluster);
   const Imported imported = read_import(flags.import, flags.job);
   print(flags.json ? json_text(json_of_import(imported, flags)) : import_text(imported, flags));
 }

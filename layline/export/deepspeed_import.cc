@@ -20,12 +20,29 @@ constexpr int64_t kMaxAxis = layout::kMaxAxis;
 
 bool is_json(std::string_view text) { return text[text.find_first_not_of(" \t\r\n")] == '{'; }
 
+// A count; nothing where the file leaves it to the program that reads it, as Hugging Face's Trainer has it.
+std::optional<int64_t> count_or_auto(Settings& json, const std::string& key, int64_t upper) {
+  return json.is_auto(key) ? std::nullopt : json.whole(key, 1, upper);
+}
+
+void note_offloading(Settings& json, Draft& draft) {
+  for (const char* part : {"offload_optimizer", "offload_param"}) {
+    const std::string device = json.text_or(fmt::format("zero_optimization.{}.device", part), "none");
+    if (device == "none") continue;
+    draft.notes.push_back(fmt::format("{} to {}: priced without, all stays on the GPUs", part, device));
+  }
+}
+
 // Batch, sharding and precision. A number that the command line gives too must be the same.
-void read_json(Settings& json, Draft& draft) {
+void read_json(Settings& json, bool has_script, Draft& draft) {
   Layout& layout = draft.layout;
-  const auto total = json.whole("train_batch_size", 1, kMaxCount);
-  const auto micro = json.whole("train_micro_batch_size_per_gpu", 1, kMaxAxis);
-  const auto accumulation = json.whole("gradient_accumulation_steps", 1, kMaxAxis);
+  const auto total = count_or_auto(json, "train_batch_size", kMaxCount);
+  const auto micro = count_or_auto(json, "train_micro_batch_size_per_gpu", kMaxAxis);
+  const auto accumulation = count_or_auto(json, "gradient_accumulation_steps", kMaxAxis);
+  if (!has_script && json.is_auto("train_micro_batch_size_per_gpu")) {
+    json.fail("train_micro_batch_size_per_gpu",
+              "is \"auto\", which only the program that reads it knows: write a number");
+  }
   if (micro) layout.mb = *micro;
   if (total) draft.global_batch = *total;
   if (total && micro && accumulation) {
@@ -40,8 +57,12 @@ void read_json(Settings& json, Draft& draft) {
   const std::string groups =
       json.first_of({"zero_optimization.mics_shard_size", "zero_optimization.mics_hierarchical"});
   layout.hsdp = std::max<int64_t>(0, json.whole_or(groups, 0, -1, kMaxAxis));
-  if (json.is_on("bf16.enabled")) draft.precision = spec::Precision::kBf16;
-  if (json.is_on("fp16.enabled")) draft.precision = spec::Precision::kFp16;
+  for (const char* key : {"bf16.enabled", "fp16.enabled"}) {
+    if (has_script || !json.is_auto(key)) continue;
+    json.fail(key, "is \"auto\", which only the program that reads it knows: write true or false");
+  }
+  if (!json.is_auto("bf16.enabled") && json.is_on("bf16.enabled")) draft.precision = spec::Precision::kBf16;
+  if (!json.is_auto("fp16.enabled") && json.is_on("fp16.enabled")) draft.precision = spec::Precision::kFp16;
   const int64_t tp = json.whole_or("tensor_parallel.autotp_size", 1, 0, kMaxAxis);
   if (tp > 1) layout.tp = tp;
   if (json.has("pipeline.stages")) layout.pp = json.whole_or("pipeline.stages", 1, 1, kMaxAxis);
@@ -101,7 +122,8 @@ void add_json(std::string_view text, const std::string& where, bool has_script, 
   Settings json = json_settings(text, where);
   const int64_t micro = draft.layout.mb, global = draft.global_batch;
   const bool has_micro = json.has("train_micro_batch_size_per_gpu");
-  read_json(json, draft);
+  read_json(json, has_script, draft);
+  note_offloading(json, draft);
   if (has_script && has_micro) check_same(json, "train_micro_batch_size_per_gpu", micro, draft.layout.mb);
   check_same(json, "train_batch_size", global, draft.global_batch);
   const std::vector<std::string> ignored = json.ignored();

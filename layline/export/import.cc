@@ -175,6 +175,7 @@ bool has(std::string_view text, std::string_view part) { return text.find(part) 
 
 Framework guess_framework(std::string_view text, const std::string& where) {
   check_text(text, where);
+  if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
   const char first = text[text.find_first_not_of(" \t\r\n")];
   if (first == '{') return has(text, "\"sequence_length\"") ? Framework::kLayline : Framework::kDeepspeed;
   if (has(text, "--tensor-model-parallel-size") || has(text, "--num-layers") || text.starts_with("#!")) {

@@ -38,6 +38,7 @@ class Settings {
   int64_t whole_or(const std::string& key, int64_t fallback, int64_t lower, int64_t upper);
   std::string text_or(const std::string& key, const std::string& fallback);
   bool is_on(const std::string& key) { return flag(key).value_or(false); }
+  bool is_auto(const std::string& key) { return text_of(key) == "auto"; }
   bool is_given(const std::string& key) { return get(key) != nullptr; }  // of command line flags, whatever follows them
 
   // The first of several names that is there, or the first of them.
@@ -54,6 +55,10 @@ class Settings {
 
  private:
   const Value* get(const std::string& key);
+  std::string text_of(const std::string& key) {  // "" of what is no text
+    const Value* value = get(key);
+    return value == nullptr || value->is_list ? "" : value->text;
+  }
 
   std::string where_;
   std::map<std::string, Value> values_;

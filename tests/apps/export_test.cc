@@ -193,6 +193,7 @@ TEST_F(Import, SaysWhatIsWrong) {
   expect_error(layline("import train.sh --from megatrom"), {"megatrom", "megatron"});
   expect_error(layline("import train.sh --gpus 12"), {"12", "tp 8"});
   expect_error(layline("import train.sh --from torchtitan"), {"train.sh"});
+  expect_error(layline("import train.sh --cluster a100-80g"), {"a100-80g", "did you mean"});
   expect_error(layline("import ."), {"folder"});
   write_text(path("empty.sh"), "");
   expect_error(layline("import empty.sh --from megatron"), {"empty"});

@@ -217,8 +217,25 @@ TEST(ImportDeepspeed, TakesAJsonAlone) {
                              "gradient_accumulation_steps": 2})",
                          Framework::kDeepspeed, options),
               HasSubstr("10 is no multiple"));
-  EXPECT_THAT(message_of(R"({"train_batch_size": "auto"})", Framework::kDeepspeed, options), HasSubstr("auto"));
+  EXPECT_THAT(message_of(R"({"train_micro_batch_size_per_gpu": "auto"})", Framework::kDeepspeed, options),
+              HasSubstr("train_micro_batch_size_per_gpu: is \"auto\""));
+  EXPECT_THAT(message_of(R"({"train_micro_batch_size_per_gpu": 1, "bf16": {"enabled": "auto"}})", Framework::kDeepspeed,
+                         options),
+              HasSubstr("bf16.enabled: is \"auto\""));
   EXPECT_THAT(message_of(json, Framework::kDeepspeed), HasSubstr("--model"));
+}
+
+// As Hugging Face's documentation has it: what the file leaves open is told, what is not priced is said.
+TEST(ImportDeepspeed, LeavesAutomaticBatchesToTheFlagsAndNotesOffloading) {
+  const std::string json =
+      R"({"train_batch_size": "auto", "train_micro_batch_size_per_gpu": 4, "gradient_accumulation_steps": "auto",
+          "zero_optimization": {"stage": 2, "offload_optimizer": {"device": "cpu"}}, "bf16": {"enabled": true}})";
+  const ImportOptions options = {
+      .where = "ds.json", .num_gpus = 8, .global_batch = 64, .sequence_length = 2048, .model = "llama-13b"};
+  const Imported imported = import_layout(json, Framework::kDeepspeed, options);
+  EXPECT_EQ(layout_of(imported), "dp8 tp1 pp1 mb4 zero2");
+  EXPECT_EQ(imported.global_batch, 64);
+  EXPECT_THAT(imported.notes, Contains(HasSubstr("offload_optimizer to cpu")));
 }
 
 TEST(ImportNanotron, ReadsAConfiguration) {
@@ -316,6 +333,8 @@ TEST(Import, SaysWhatIsNoFileOfAFramework) {
     EXPECT_THAT(message_of(std::string(static_cast<size_t>(kMaxImportBytes) + 1, 'x'), framework), HasSubstr("larger"));
   }
   EXPECT_THROW(guess_framework("dear diary", "x"), base::InputError);
+  EXPECT_EQ(guess_framework("\xEF\xBB\xBF{\"sequence_length\": 2048}", "x"), Framework::kLayline);
+  EXPECT_EQ(guess_framework("\xEF\xBB\xBF#!/bin/bash\n", "x"), Framework::kMegatron);
 }
 
 // Ten levels of ten aliases would be ten thousand million values.
