@@ -36,7 +36,7 @@ void read_recomputation(Settings& options, Draft& draft) {
   Layout& layout = draft.layout;
   const bool is_short = options.is_given("recompute-activations");
   const std::string granularity = options.text_or("recompute-granularity", is_short ? "selective" : "none");
-  const std::string method = options.text_or("recompute-method", "uniform");
+  const std::string method = options.one_of("recompute-method", "uniform", {"uniform", "block"});
   const int64_t layers = options.whole_or("recompute-num-layers", 1, 1, kMaxAxis);
   if (granularity == "selective") {
     layout.checkpointing = Checkpointing::kSelective;
@@ -57,7 +57,8 @@ void read_recomputation(Settings& options, Draft& draft) {
 
 layout::AttentionKernel attention_of(Settings& options, const ShellScript& script) {
   using layout::AttentionKernel;
-  const std::string backend = options.text_or("attention-backend", "auto");
+  const std::string backend =
+      options.one_of("attention-backend", "auto", {"auto", "flash", "fused", "unfused", "local"});
   const bool is_local = options.text_or("transformer-impl", "transformer_engine") == "local";
   const auto is_off = [&](const char* name) {
     const auto found = script.variables.find(name);
@@ -148,6 +149,9 @@ Draft read_megatron(std::string_view text, const ImportOptions& given) {
   draft.precision = precision_of(options);
   draft.global_batch = options.whole_or("global-batch-size", 0, 1, kMaxCount);
   draft.sequence_length = options.whole_or("seq-length", 0, 1, kMaxCount);
+  if (options.is_given("optimizer-cpu-offload")) {
+    draft.notes.emplace_back("optimizer-cpu-offload: priced without, all stays on the GPUs");
+  }
   if (options.is_given("rampup-batch-size")) draft.notes.emplace_back("rampup-batch-size: the full batch is priced");
   if (options.whole_or("expert-model-parallel-size", 1, 1, kMaxAxis) > 1) {
     options.fail("--expert-model-parallel-size", "mixtures of experts cannot be priced");

@@ -43,11 +43,15 @@ void read_attention(Framework framework, Settings& options, Model& model) {
 
 void read_norm_and_position(Framework framework, Settings& options, Model& model) {
   const bool is_deepspeed = framework == Framework::kDeepspeed;
-  const std::string norm = options.text_or("normalization", "LayerNorm");
+  const std::string norm =
+      options.one_of("normalization", "LayerNorm", {"LayerNorm", "RMSNorm", "layernorm", "rmsnorm"});
   model.norm = norm == "RMSNorm" || norm == "rmsnorm" ? spec::Norm::kRmsNorm : spec::Norm::kLayerNorm;
   const std::string epsilon = options.first_of({"norm-epsilon", "layernorm-epsilon"});
   model.norm_epsilon = options.number(epsilon, 0, 1).value_or(1e-5);
-  const bool is_rope = options.text_or("position-embedding-type", "learned_absolute") == "rope";
+  const std::string kind =
+      options.one_of("position-embedding-type", "learned_absolute",
+                     {"learned_absolute", "rope", "mrope", "yarn", "relative", "none", "alibi", "rotary", "absolute"});
+  const bool is_rope = kind == "rope" || kind == "mrope" || kind == "yarn" || kind == "rotary";
   const bool is_old_rope = options.is_given("use-rotary-position-embeddings");
   const int64_t positions = options.whole_or("max-position-embeddings", 0, 1, kMaxCount);
   if (!is_rope && !is_old_rope) {

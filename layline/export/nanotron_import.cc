@@ -80,7 +80,7 @@ Draft read_nanotron(std::string_view text, const ImportOptions& options) {
   if (draft.global_batch > kMaxCount / accumulation) yaml.fail("tokens", "the global batch is too large");
   draft.global_batch *= accumulation;
   draft.sequence_length = wanted(yaml, "tokens.sequence_length", kMaxCount);
-  const std::string type = yaml.text_or("model.dtype", "bfloat16");
+  const std::string type = yaml.one_of("model.dtype", "bfloat16", {"bfloat16", "float16", "float32"});
   if (type == "float16") draft.precision = spec::Precision::kFp16;
   if (type == "float32") draft.precision = spec::Precision::kFp32;
   yaml.pass_over({"parallelism.tp_linear_async_communication"});

@@ -93,7 +93,7 @@ std::string recompute_key(const Settings& yaml, const std::string& key) {
 void read_recomputation(Settings& yaml, Draft& draft) {
   const std::string granularity_key = recompute_key(yaml, "granularity");
   const std::string granularity = yaml.text_or(granularity_key, "none");
-  const std::string method = yaml.text_or(recompute_key(yaml, "method"), "uniform");
+  const std::string method = yaml.one_of(recompute_key(yaml, "method"), "uniform", {"uniform", "block"});
   const int64_t layers = yaml.whole_or(recompute_key(yaml, "num_layers"), 1, 1, kMaxAxis);
   if (granularity == "selective") draft.layout.checkpointing = Checkpointing::kSelective;
   if (granularity != "full" && granularity != "selective" && granularity != "none") {

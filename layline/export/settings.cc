@@ -1,6 +1,7 @@
 #include "layline/export/settings.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cctype>
@@ -86,6 +87,15 @@ int64_t Settings::whole_or(const std::string& key, int64_t fallback, int64_t low
 
 std::string Settings::text_or(const std::string& key, const std::string& fallback) {
   return text(key).value_or(fallback);
+}
+
+std::string Settings::one_of(const std::string& key, const std::string& fallback,
+                             const std::vector<std::string>& allowed) {
+  const std::string found = text_or(key, fallback);
+  if (found == fallback || std::find(allowed.begin(), allowed.end(), found) != allowed.end()) return found;
+  const std::string nearest = base::nearest_name(found, allowed);
+  fail(key, fmt::format("found \"{}\", want one of {}{}", found, fmt::join(allowed, ", "),
+                        nearest.empty() ? "" : fmt::format(" (did you mean \"{}\"?)", nearest)));
 }
 
 std::string Settings::first_of(std::initializer_list<const char*> keys) const {

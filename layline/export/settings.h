@@ -41,6 +41,9 @@ class Settings {
   bool is_auto(const std::string& key) { return text_of(key) == "auto"; }
   bool is_given(const std::string& key) { return get(key) != nullptr; }  // of command line flags, whatever follows them
 
+  // The text, one of those allowed, or the fallback. Throws base::InputError naming the nearest for any other.
+  std::string one_of(const std::string& key, const std::string& fallback, const std::vector<std::string>& allowed);
+
   // The first of several names that is there, or the first of them.
   std::string first_of(std::initializer_list<const char*> keys) const;
 

@@ -58,6 +58,7 @@ class ScriptReader {
   bool assignment();
   void read_array(std::vector<std::string>& items);
   void set(const std::string& name, const std::string& text);
+  void note_options(const std::string& name, const std::string& text);
   void keep(std::vector<std::string> words, int line);
   bool only_keywords(const std::vector<std::string>& words) const;
 
@@ -169,8 +170,16 @@ void ScriptReader::set(const std::string& name, const std::string& text) {
     script_.notes.push_back(fmt::format("line {}: {} is set in a branch or a loop, \"{}\" is taken and not \"{}\"",
                                         cursor_.line(), name, text.substr(0, 40), before->second.substr(0, 40)));
   }
+  if (before == variables_.texts.end() && text.starts_with("--")) note_options(name, text);
   variables_.arrays.erase(name);
   variables_.texts[name] = text;
+}
+
+// Options that a branch or a loop adds are taken whether or not it would be gone through.
+void ScriptReader::note_options(const std::string& name, const std::string& text) {
+  if (depth_ == 0) return;
+  script_.notes.push_back(fmt::format("line {}: {} gets options in a branch or a loop, {} is taken", cursor_.line(),
+                                      name, text.substr(0, 40)));
 }
 
 bool ScriptReader::assignment() {
@@ -183,7 +192,14 @@ bool ScriptReader::assignment() {
   if (cursor_.take("(")) {
     std::vector<std::string> items;
     if (appends) items = variables_.arrays[name];
+    const size_t before = items.size();
     read_array(items);
+    for (size_t i = before; i < items.size(); ++i) {
+      if (items[i].starts_with("--")) {
+        note_options(name, items[i]);
+        break;
+      }
+    }
     variables_.arrays[name] = std::move(items);
     return true;
   }

@@ -57,7 +57,8 @@ void read_sharding(Settings& toml, const ImportOptions& options, Draft& draft) {
     shard = options.num_gpus / others;
   }
   draft.dp = replicate * shard;
-  const std::string reshard = toml.text_or("parallelism.fsdp_reshard_after_forward", "default");
+  const std::string reshard =
+      toml.one_of("parallelism.fsdp_reshard_after_forward", "default", {"default", "always", "never"});
   const bool shards_over_cp = layout.cp > 1;
   const bool is_fsdp = shard > 1 || shards_over_cp || (replicate == 1 && reshard != "default");
   layout.zero = !is_fsdp ? 0 : reshard == "never" || (reshard == "default" && layout.pp > 1) ? 2 : 3;
@@ -169,7 +170,7 @@ spec::Precision precision_of(Settings& toml) {
       if (name.text.find("float8") != std::string::npos) return spec::Precision::kFp8;
     }
   }
-  const std::string type = toml.text_or("training.mixed_precision_param", "bfloat16");
+  const std::string type = toml.one_of("training.mixed_precision_param", "bfloat16", {"bfloat16", "float32"});
   return type == "float32" ? spec::Precision::kFp32 : spec::Precision::kBf16;
 }
 
@@ -196,6 +197,9 @@ Draft read_torchtitan(std::string_view text, const ImportOptions& options) {
   read_batch(toml, draft);
   read_recomputation(toml, draft);
   draft.precision = precision_of(toml);
+  if (toml.is_on("training.enable_cpu_offload")) {
+    draft.notes.emplace_back("enable_cpu_offload: priced without, all stays on the GPUs");
+  }
   draft.ignored = toml.ignored();
   return draft;
 }

@@ -123,6 +123,24 @@ TEST(ImportMegatron, ReadsQuotedDefaultsAndQuotedPairs) {
   EXPECT_THAT(message_of(unknown, Framework::kMegatron), HasSubstr("want no_shard, optim"));
 }
 
+// What is not known would be taken as the default, and priced.
+TEST(Import, SaysWhichValuesThereAre) {
+  const std::string script =
+      "torchrun --nproc_per_node 8 pretrain_gpt.py --num-layers 32 --hidden-size 4096 --num-attention-heads 32 "
+      "--max-position-embeddings 4096 --seq-length 4096 --recompute-granularity full ";
+  const auto says = [&](const std::string& option) { return message_of(script + option, Framework::kMegatron); };
+  EXPECT_THAT(says("--attention-backend flsh"), HasSubstr("did you mean \"flash\""));
+  EXPECT_THAT(says("--recompute-method blok"), HasSubstr("did you mean \"block\""));
+  EXPECT_THAT(says("--normalization RMSNrm"), HasSubstr("did you mean \"RMSNorm\""));
+  EXPECT_THAT(says("--position-embedding-type ropee"), HasSubstr("did you mean \"rope\""));
+  EXPECT_EQ(says("--position-embedding-type yarn --attention-backend auto"), "");
+  const std::string toml =
+      "[model]\nflavor = \"8B\"\n[training]\nmixed_precision_param = \"float32\"\n[parallelism]\n"
+      "fsdp_reshard_after_forward = \"alway\"\n";
+  EXPECT_THAT(message_of(toml, Framework::kTorchtitan, {.where = "t", .num_gpus = 8}),
+              HasSubstr("did you mean \"always\""));
+}
+
 TEST(ImportMegatron, SaysWhatIsWrong) {
   const auto with = [](const std::string& more, int64_t gpus = 0) {
     return message_of(kArrays.substr(0, kArrays.rfind("--lr")) + more, Framework::kMegatron,

@@ -99,6 +99,15 @@ TEST(Shell, GoesThroughBranchesAndSaysWhatTheyChange) {
   EXPECT_THAT(script.notes[1], HasSubstr("MB"));
 }
 
+TEST(Shell, SaysWhichOptionsABranchAdds) {
+  const ShellScript script =
+      read_shell("A=(--x 1)\nif [ $Z ]; then\n  A+=(--y 2)\n  S=--z\n  T=plain\nfi\nrun ${A[@]} $S\n", "x");
+  EXPECT_THAT(script.commands.back().words, ElementsAre("run", "--x", "1", "--y", "2", "--z"));
+  ASSERT_EQ(script.notes.size(), 2u);
+  EXPECT_THAT(script.notes[0], HasSubstr("line 3: A gets options in a branch or a loop, --y"));
+  EXPECT_THAT(script.notes[1], HasSubstr("line 4: S gets"));
+}
+
 TEST(Shell, SaysWhereAScriptDoesNotEnd) {
   const auto message_of = [](const std::string& script) -> std::string {
     try {
