@@ -17,9 +17,10 @@ namespace {
 using layout::Layout;
 
 std::string headline(const spec::Job& job, const Layout& layout) {
-  return fmt::format("{}, {}, {} x {}, {} sequences of {} tokens a step, {}", job.model.title,
-                     layout::to_text(layout, layout::text_defaults(job.engine)), job.num_gpus, job.cluster.gpu.title,
-                     job.global_batch, job.sequence_length, spec::name_of(job.precision));
+  return in_one_line(fmt::format("{}, {}, {} x {}, {} sequences of {} tokens a step, {}", job.model.title,
+                                 layout::to_text(layout, layout::text_defaults(job.engine)), job.num_gpus,
+                                 job.cluster.gpu.title, job.global_batch, job.sequence_length,
+                                 spec::name_of(job.precision)));
 }
 
 LaunchFiles write(Framework framework, const Plan& plan) {
@@ -41,6 +42,12 @@ LaunchFiles write(Framework framework, const Plan& plan) {
 }
 
 }  // namespace
+
+std::string in_one_line(std::string text) {
+  std::replace_if(
+      text.begin(), text.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; }, ' ');
+  return text;
+}
 
 bool Plan::is_even() const { return std::equal(stage_layers.begin() + 1, stage_layers.end(), stage_layers.begin()); }
 

@@ -183,14 +183,15 @@ std::string module_text(const Plan& plan) {
       "# {}: adds the model to torchtitan's Llama 3 flavors.\n"
       "from torchtitan.models.llama3 import llama3_args\n"
       "from torchtitan.models.llama3.model.args import RoPEScalingArgs, TransformerModelArgs\n\n"
-      "llama3_args[\"{}\"] = TransformerModelArgs(\n"
+      "llama3_args[{}] = TransformerModelArgs(\n"
       "    dim={},\n    n_layers={},\n    n_heads={},\n    n_kv_heads={},\n    vocab_size={},\n"
       "    multiple_of={},\n    ffn_dim_multiplier={},\n    norm_eps={},\n    rope_theta={},\n"
       "    max_seq_len={},\n    rope_scaling_args=RoPEScalingArgs(\n        scaling_factor={},\n        "
       "low_freq_factor={},\n        high_freq_factor={},\n        original_max_position_embeddings={},\n    ),\n)\n",
-      model.title, model.name, model.hidden, model.num_layers, model.num_heads, model.num_kv_heads, model.vocab,
-      model.ffn_hidden, multiplier, model.norm_epsilon, model.rope.theta, plan.job.sequence_length, rope.factor,
-      rope.low_freq_factor, rope.high_freq_factor, rope.original_max_position_embeddings);
+      in_one_line(model.title), ordered_json(model.name).dump(), model.hidden, model.num_layers, model.num_heads,
+      model.num_kv_heads, model.vocab, model.ffn_hidden, multiplier, model.norm_epsilon, model.rope.theta,
+      plan.job.sequence_length, rope.factor, rope.low_freq_factor, rope.high_freq_factor,
+      rope.original_max_position_embeddings);
 }
 
 }  // namespace

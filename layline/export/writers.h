@@ -29,6 +29,9 @@ LaunchFiles write_nanotron(const Plan& plan);
 LaunchFiles write_deepspeed(const Plan& plan);
 LaunchFiles write_layline(const Plan& plan);
 
+// Without control characters: a title of somebody's model file stays inside the comment that shows it.
+std::string in_one_line(std::string text);
+
 // Refusals that several frameworks share.
 void want_tp_divides_kv_heads(Framework framework, const Plan& plan);
 void want_fused_norm(Framework framework, const Plan& plan, std::string_view why);

@@ -51,6 +51,22 @@ std::string text_in(const fs::path& path) {
   return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
 }
 
+// Titles come from model files, which may be anybody's.
+TEST(Golden, ATitleCannotAddLinesToWhatIsRun) {
+  for (const Case& one : kCases) {
+    spec::Job job = job_of(one);
+    job.model.title = "mine\necho harm\r\nimport harm";
+    if (one.framework == Framework::kTorchtitan) job.model.name = "a\"] = harm(\"";
+    const Layout layout = layout::parse_layout(
+        one.layout, {.num_gpus = job.num_gpus, .defaults = layout::text_defaults(job.engine), .where = one.layout});
+    for (const LaunchFile& file : launch_files(job, layout, one.framework, {.launcher = one.launcher}).files) {
+      EXPECT_EQ(file.text.find("\necho harm"), std::string::npos) << file.name;
+      EXPECT_EQ(file.text.find("\rimport harm"), std::string::npos) << file.name;
+      EXPECT_EQ(file.text.find("\"a\"]"), std::string::npos) << file.name;
+    }
+  }
+}
+
 TEST(Golden, FilesAreAsTheyWere) {
   const bool writes = std::getenv("LAYLINE_WRITE_GOLDEN") != nullptr;
   for (const Case& one : kCases) {
