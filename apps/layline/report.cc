@@ -49,6 +49,7 @@ report::Report make_paper(const ReportFlags& flags) {
                              "what they predict");
     }
   }
+  if (flags.sample > 0) throw base::InputError("report paper", "takes no --sample: it shows every run");
   const std::string folder = flags.data.empty() ? find_published_data() : flags.data;
   const ReportTables read = read_report_tables(csv_files_of(folder), 0);
   const auto sink = progress_sink();

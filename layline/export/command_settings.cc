@@ -31,8 +31,10 @@ bool is_tell_tale(const std::string& word) {
 }
 
 bool is_option(const std::string& word) {
-  return word.size() > 1 && word[0] == '-' &&
-         (word[1] == '-' ? word.size() > 2 : std::isalpha(static_cast<unsigned char>(word[1])) != 0);
+  const size_t first = word.starts_with("--") ? 2 : 1;
+  if (word.size() <= first || word[0] != '-') return false;
+  return std::isalnum(static_cast<unsigned char>(word[first])) != 0 &&
+         (first == 2 || std::isalpha(static_cast<unsigned char>(word[first])) != 0);
 }
 
 // Where an option's values end, since none of them is one.

@@ -57,7 +57,9 @@ void check(const Plan& plan) {
     refuse(kThis, fmt::format("ckpt=full:{}", layout.full_layers), "its pipeline recomputes all layers or none");
   }
   want_fused_norm(kThis, plan, "its norms are fused kernels");
-  if (plan.job.precision == spec::Precision::kFp8) refuse(kThis, "fp8", "DeepSpeed's JSON has bf16 and fp16");
+  if (plan.job.precision != spec::Precision::kBf16 && plan.job.precision != spec::Precision::kFp16) {
+    refuse(kThis, std::string(spec::name_of(plan.job.precision)), "its files are written for bf16 and fp16");
+  }
   if (plan.model().mlp == spec::Mlp::kSquaredRelu) refuse(kThis, plan.model().name, "its norms go with no pipeline");
 }
 

@@ -90,6 +90,10 @@ std::vector<int64_t> even_layers(Settings& options, int64_t num_layers, int64_t 
   std::vector<int64_t> layers(static_cast<size_t>(num_stages), units / num_stages);
   layers.front() -= embedding;
   layers.back() -= head;
+  if (layers.front() < 1 || layers.back() < 1) {
+    options.fail("--num-layers", fmt::format("{} layers on {} stages leave none beside the embedding or the loss",
+                                             num_layers, num_stages));
+  }
   return layers;
 }
 

@@ -26,7 +26,7 @@ std::string head(const Plan& plan, const Script& script, const Machines& machine
 std::string rendezvous(const Plan& plan, const Machines& machines) {
   if (machines.num_nodes == 1) return "";
   if (is_slurm(plan)) {
-    return "MASTER_ADDR=$(scontrol show hostnames \"$SLURM_JOB_NODELIST\" | head -n 1)\n"
+    return "MASTER_ADDR=$(scontrol show hostnames \"$SLURM_JOB_NODELIST\" | sed -n 1p)\n"
            "MASTER_PORT=$((20000 + SLURM_JOB_ID % 10000))\n";
   }
   return fmt::format(

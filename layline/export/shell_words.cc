@@ -240,7 +240,7 @@ Expansion WordReader::dollar() {
 char ShellCursor::next() {
   const char c = peek();
   if (c == '\n') ++line_;
-  ++at_;
+  if (!done()) ++at_;
   return c;
 }
 

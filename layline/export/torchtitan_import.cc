@@ -125,6 +125,13 @@ void read_stages(Settings& toml, const ImportOptions& options, Draft& draft) {
   }
   layout.vp = num_stages / layout.pp;
   draft.stage_layers = dealt(num_layers, num_stages, first, last);
+  for (const int64_t layers : {draft.stage_layers.front(), draft.stage_layers.back()}) {
+    if (layers < 1) {
+      toml.fail("parallelism.pipeline_parallel_degree",
+                fmt::format("{} stages of {} layers, {} less in the first and {} in the last, leave one with {}",
+                            num_stages, num_layers, first, last, layers));
+    }
+  }
 }
 
 void read_batch(Settings& toml, Draft& draft) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "layline/base/units.h"
 #include "layline/cost/step.h"
 #include "layline/layout/layout_text.h"
 #include "layline/report/advice.h"
@@ -46,7 +47,7 @@ Dataset jobs_dataset(const study::Study& study) {
     row.emplace_back(layout::to_text(best.layout, layout::text_defaults(job.advice.job->engine)));
     row.push_back(number_or_null(best.price.step_seconds));
     row.push_back(number_or_null(cost::model_flops_utilization(*job.advice.job, best.price.step_seconds)));
-    row.push_back(number_or_null(best.price.peak_memory_bytes / (1 << 30)));
+    row.push_back(number_or_null(best.price.peak_memory_bytes / base::kGib));
     jobs.rows.push_back(std::move(row));
   }
   return jobs;
@@ -88,6 +89,7 @@ std::vector<Filter> filters_of(const study::Study& study) {
   add("engines", "engine", "Engine");
   add("sequence_lengths", "length", "Tokens of a sequence");
   add("gpus", "gpus", "GPUs");
+  add("global_batch_tokens", "batch", "Tokens of a batch");
   return filters;
 }
 
@@ -102,11 +104,14 @@ Chart best_chart(const study::Study& study) {
                       {"y", percent("mfu", "MFU")},
                       {"color", category("model", "")},
                       {"strokeDash", shape},
+                      {"detail", {{{"field", "engine"}}, {{"field", "batch"}}}},
                       {"shape", shape},
                       {"tooltip", tooltip({{"model", "model"},
                                            {"cluster", "cluster"},
                                            {"gpus", "GPUs"},
                                            {"length", "tokens of a sequence"},
+                                           {"engine", "engine"},
+                                           {"batch", "tokens of a batch"},
                                            {"layout", "layout"},
                                            {"seconds", "step, s"},
                                            {"mfu", "MFU"}})}};

@@ -21,6 +21,7 @@ Table table_of(const study::Table& table, const std::string& title) {
   Table result{.title = title};
   for (size_t i = 0; i < table.columns.size(); ++i) {
     const bool is_number =
+        !table.rows.empty() &&
         std::all_of(table.rows.begin(), table.rows.end(), [i](const auto& row) { return is_like_a_number(row[i]); });
     result.columns.push_back(is_number ? number_column(table.columns[i]) : text_column(table.columns[i]));
   }

@@ -9,7 +9,7 @@
 
 namespace layline::report {
 
-// Columns of which all cells begin like numbers are aligned as such.
+// Columns of nothing but numbers and signs are aligned as such.
 Table table_of(const study::Table& table, const std::string& title);
 
 // Gains of `field` "gain" along x, a point each, for every "rule" along y; `colour` is a field of the dataset.

@@ -21,7 +21,7 @@ std::string to_markdown(const Report& report, size_t max_rows = 100);
 // "vega_lite", "table"}], "tables": [{"title", "columns", "rows", "note"}]}], "datasets": {name: {"fields", "rows"}}}
 std::string to_json_text(const Report& report);
 
-// The page in which a browser draws every chart and leaves them as SVG and PNG: see chart_files in apps/layline.
+// The page in which a browser draws every chart and leaves them as SVG and PNG: see apps/layline/browser.h.
 std::string to_export_page(const Report& report);
 
 // Throws std::logic_error when a chart's data is no dataset of the report, ids repeat, or a row is too long or short.

@@ -261,7 +261,7 @@ const std::vector<Rule>& rules() {
                    kBigScience, always, bigscience),
       prescription("hugging-face",
                    "in a node data parallelism, then ZeRO; between nodes ZeRO on fast links, else "
-                   "pipelines of tensor-parallel nodes with ZeRO-1",
+                   "pipelines of tensor-parallel nodes",
                    "huggingface/transformers#12688", always, hugging_face),
   };
   return all;

@@ -106,7 +106,8 @@ TEST_F(ReportCommand, SaysInOneLineThatChartsNeedABrowser) {
 }
 
 TEST_F(ReportCommand, OfThePaperFindsThePublishedRuns) {
-  const Result result = layline("report paper --format markdown --output paper.md");
+  const Result result =
+      shell("cd '" LAYLINE_SOURCE_DIR "' && {} report paper --format markdown --output '" + path("paper.md") + "'");
   EXPECT_EQ(result.code, 0) << result.err;
   const std::string text = read_text(path("paper.md"));
   EXPECT_TRUE(has(text, "7 of the paper's 10 sweeps are here"));
@@ -122,6 +123,7 @@ TEST_F(ReportCommand, OfThePaperWantsItsRuns) {
   expect_error(layline("report paper --data data"), {"2311.05610"});
   expect_error(layline("report paper --data nowhere"), {"nowhere"});
   expect_error(layline("report paper --engine layline"), {"--engine"});
+  expect_error(layline("report paper --sample 10"), {"--sample"});
 }
 
 }  // namespace

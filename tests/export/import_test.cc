@@ -336,6 +336,30 @@ TEST(ImportNemo, ReadsSavedAndOlderConfigurations) {
   EXPECT_EQ(guess_framework(older, "n"), Framework::kNemo);
 }
 
+TEST(ImportMegatron, PassesOverWhatIsNoOptionAndAnEndWithoutALine) {
+  for (const std::string odd : {" ---", " --=x", " --", " -", " \\"}) {
+    const Imported imported = import_layout(kArrays + "\ntrue" + odd, Framework::kMegatron, {.where = "x"});
+    EXPECT_EQ(imported.layout.pp, 4) << odd;
+  }
+}
+
+TEST(Import, RefusesStagesThatWouldHaveNoLayer) {
+  const std::string toml = R"(
+[model]
+name = "llama3"
+flavor = "8B"
+[training]
+local_batch_size = 1
+global_batch_size = 64
+seq_len = 8192
+[parallelism]
+pipeline_parallel_degree = 2
+pipeline_parallel_schedule = "1F1B"
+pipeline_parallel_first_stage_less_layers = 100
+)";
+  EXPECT_THAT(message_of(toml, Framework::kTorchtitan, {.where = "x", .num_gpus = 16}), HasSubstr("leave one with"));
+}
+
 TEST(Import, SaysWhatIsNoFileOfAFramework) {
   for (const Framework framework : {Framework::kMegatron, Framework::kNemo, Framework::kTorchtitan,
                                     Framework::kNanotron, Framework::kDeepspeed, Framework::kLayline}) {

@@ -10,7 +10,7 @@ set -euo pipefail
 cd "${SLURM_SUBMIT_DIR:-.}"
 : "${MEGATRON_PATH:?the folder of Megatron-LM core_v0.14.0}"
 export CUDA_DEVICE_MAX_CONNECTIONS=1
-MASTER_ADDR=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)
+MASTER_ADDR=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | sed -n 1p)
 MASTER_PORT=$((20000 + SLURM_JOB_ID % 10000))
 
 ARGS=(

@@ -9,7 +9,7 @@
 set -euo pipefail
 cd "${SLURM_SUBMIT_DIR:-.}"
 export PYTHONPATH="$PWD:${PYTHONPATH:-}"
-MASTER_ADDR=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)
+MASTER_ADDR=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | sed -n 1p)
 MASTER_PORT=$((20000 + SLURM_JOB_ID % 10000))
 
 srun --kill-on-bad-exit=1 torchrun --nnodes 8 --nproc-per-node 8 \
