@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "layline/export/shell_words.h"
 
@@ -38,6 +39,8 @@ class ScriptReader {
         end_line();
       } else if (c == '#') {
         comment();
+      } else if (cursor_.take("&&") || cursor_.take("||")) {
+        is_conditional_ = true;
       } else if (c == '\0' || std::string_view(" \t\r;&|(){}").find(c) != std::string_view::npos) {
         cursor_.next();
       } else if (!cursor_.take("\\\n")) {
@@ -66,8 +69,9 @@ class ScriptReader {
   ShellVariables variables_;
   ShellScript script_;
   std::vector<HereDocument> pending_;
-  std::string output_file_;  // of the command being read
-  int depth_ = 0;            // of branches and loops
+  std::string output_file_;      // of the command being read
+  int depth_ = 0;                // of branches and loops
+  bool is_conditional_ = false;  // the next command is after && or ||
 };
 
 void ScriptReader::end_line() {
@@ -217,6 +221,8 @@ bool ScriptReader::only_keywords(const std::vector<std::string>& words) const {
 
 void ScriptReader::command() {
   const int line = cursor_.line();
+  const int is_branch = std::exchange(is_conditional_, false) ? 1 : 0;
+  depth_ += is_branch;
   std::vector<std::string> words;
   output_file_.clear();
   const size_t first_document = pending_.size();
@@ -234,6 +240,7 @@ void ScriptReader::command() {
     if (!read_word(cursor_, variables_, false, words)) cursor_.next();
   }
   for (size_t i = first_document; i < pending_.size(); ++i) pending_[i].file = output_file_;
+  depth_ -= is_branch;
   keep(std::move(words), line);
 }
 

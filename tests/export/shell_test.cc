@@ -108,6 +108,13 @@ TEST(Shell, SaysWhichOptionsABranchAdds) {
   EXPECT_THAT(script.notes[1], HasSubstr("line 4: S gets"));
 }
 
+TEST(Shell, TakesWhatFollowsATestForABranch) {
+  const ShellScript script = read_shell("TP=1\n[ -n \"$X\" ] && TP=4\nPP=1\nPP=2\nrun $TP $PP\n", "x");
+  EXPECT_THAT(script.commands.back().words, ElementsAre("run", "4", "2"));
+  ASSERT_EQ(script.notes.size(), 1u);
+  EXPECT_THAT(script.notes[0], HasSubstr("line 2: TP"));
+}
+
 TEST(Shell, SaysWhereAScriptDoesNotEnd) {
   const auto message_of = [](const std::string& script) -> std::string {
     try {
