@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <poll.h>
 #include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -9,10 +10,13 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <chrono>
+#include <csignal>
 #include <cstdint>
 #include <cstdlib>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <vector>
 
 #include "layline/base/error.h"
@@ -23,11 +27,16 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr std::chrono::seconds kDrawingSeconds{180};
+
 // Goes with all that is in it.
 class TemporaryFolder {
  public:
   TemporaryFolder() {
-    std::string name = (fs::temp_directory_path() / "layline-charts-XXXXXX").string();
+    std::error_code error;
+    const fs::path parent = fs::temp_directory_path(error);
+    if (error) throw base::InputError("TMPDIR", "is no folder");
+    std::string name = (parent / "layline-charts-XXXXXX").string();
     if (::mkdtemp(name.data()) == nullptr) throw base::RunError(name, "cannot make a temporary folder");
     path_ = name;
   }
@@ -43,10 +52,17 @@ class TemporaryFolder {
   fs::path path_;
 };
 
-std::string read_all(int descriptor) {
+// What comes until the end, or until kDrawingSeconds are over; nothing then.
+std::optional<std::string> read_all(int descriptor) {
   std::string text;
   std::array<char, 1 << 16> buffer;
+  const auto end = std::chrono::steady_clock::now() + kDrawingSeconds;
   while (true) {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - std::chrono::steady_clock::now());
+    pollfd waiting{descriptor, POLLIN, 0};
+    const int ready = left.count() > 0 ? ::poll(&waiting, 1, static_cast<int>(left.count())) : 0;
+    if (ready == 0) return std::nullopt;
+    if (ready < 0 && errno == EINTR) continue;
     const ssize_t count = ::read(descriptor, buffer.data(), buffer.size());
     if (count < 0 && errno == EINTR) continue;
     if (count <= 0) return text;
@@ -74,14 +90,19 @@ std::string output_of(std::vector<std::string> arguments) {
     ::close(ends[0]);
     throw base::RunError(arguments.front(), "cannot be started");
   }
-  std::string text = read_all(ends[0]);
+  const std::optional<std::string> text = read_all(ends[0]);
   ::close(ends[0]);
+  if (!text) ::kill(process, SIGKILL);
   int status = 0;
   while (::waitpid(process, &status, 0) < 0 && errno == EINTR) {
   }
+  if (!text) {
+    throw base::RunError(arguments.front(),
+                         fmt::format("did not draw the charts within {} s", kDrawingSeconds.count()));
+  }
   if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
     throw base::RunError(arguments.front(), "failed to draw the charts");
-  return text;
+  return *text;
 }
 
 std::string between(const std::string& text, const std::string& begin, const std::string& end) {

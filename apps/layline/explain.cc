@@ -204,7 +204,20 @@ std::optional<Explanation> planners_first(const spec::Job& job) {
   return search::explain(job, plan.best.front().layout);
 }
 
-std::string faster_text(const Subject& subject, const Explanation& explanation, const Explanation& first) {
+// The imported job as flags, for the next command.
+JobFlags named_flags(const Subject& subject, const ExplainFlags& flags) {
+  JobFlags named = flags.job;
+  if (named.model.empty()) named.model = subject.job.model.name;
+  if (!flags.has_engine) named.engine = subject.job.engine.name;
+  named.gpus = subject.job.num_gpus;
+  named.global_batch = subject.job.global_batch;
+  named.sequence_length = subject.job.sequence_length;
+  named.precision = spec::name_of(subject.job.precision);
+  return named;
+}
+
+std::string faster_text(const Subject& subject, const ExplainFlags& flags, const Explanation& explanation,
+                        const Explanation& first) {
   const double own = explanation.priced.price.step_seconds, best = first.priced.price.step_seconds;
   const std::string name = layout::to_text(first.priced.layout, layout::text_defaults(subject.job.engine));
   if (first.priced.layout == subject.layout) return "\nIt is the planner's first: nothing is predicted to be faster.\n";
@@ -212,11 +225,9 @@ std::string faster_text(const Subject& subject, const Explanation& explanation, 
                                  base::format_percent(std::abs(1 - best / own)), best < own ? "less" : "more");
   text += comparison_text(subject.job, explanation, first);
   if (!subject.imported->is_known_model) return text;
-  return text + fmt::format(
-                    "\nNext:  layline export --model {} --cluster {} --gpus {} --global-batch {} --seq-len {} "
-                    "--layout \"{}\" --to {}\n",
-                    subject.job.model.name, subject.job.cluster.name, subject.job.num_gpus, subject.job.global_batch,
-                    subject.job.sequence_length, name, exporting::name_of(subject.imported->framework));
+  return text + fmt::format("\nNext:  layline export {} --layout \"{}\" --to {}\n",
+                            job_command_line(named_flags(subject, flags)), name,
+                            exporting::name_of(subject.imported->framework));
 }
 
 std::string headline(const spec::Job& job, const layout::Layout& layout, const Explanation& explanation) {
@@ -277,7 +288,7 @@ void run_explain(const ExplainFlags& flags) {
   }
   if (beside) text += text_of(*beside);
   if (other) text += comparison_text(job, explanation, *other);
-  if (first) text += faster_text(subject, explanation, *first);
+  if (first) text += faster_text(subject, flags, explanation, *first);
   print(text);
 }
 

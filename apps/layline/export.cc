@@ -13,6 +13,8 @@
 #include "apps/layline/terminal.h"
 #include "layline/base/error.h"
 #include "layline/base/file.h"
+#include "layline/base/units.h"
+#include "layline/cost/step.h"
 #include "layline/export/launch_files.h"
 #include "layline/layout/layout_text.h"
 #include "layline/search/search.h"
@@ -138,6 +140,13 @@ void run_export(const Flags& given) {
     choice.layout = legal_layout(job, flags.layout, "--layout");
     choice.files = exporting::launch_files(job, choice.layout, framework, options);
     choice.how = "as given";
+    const cost::StepPrice price = cost::Pricer(job).price(choice.layout);
+    if (!price.fits) {
+      choice.files.notes.insert(
+          choice.files.notes.begin(),
+          fmt::format("it is predicted not to fit: {} of {} GiB on the fullest GPU",
+                      base::format_gib(price.peak_memory_bytes), base::format_gib(price.capacity_bytes)));
+    }
   }
   if (!flags.output.empty()) write_files(choice.files, flags.output);
   if (flags.json) return print(json_text(json_of_choice(job, choice, framework, flags)));

@@ -140,6 +140,17 @@ TEST_F(Export, SaysWhatIsWrong) {
   }
 }
 
+TEST_F(Export, SaysThatALayoutIsPredictedNotToFit) {
+  const std::string job =
+      "--model llama-2-70b --cluster a100-40gb --gpus 8 --global-batch 64 --seq-len 2048 --to megatron --layout ";
+  const Result large = layline("export " + job + "\"tp8 mb1 sp\" --output out");
+  EXPECT_EQ(large.code, 0) << large.err;
+  EXPECT_TRUE(has(large.out, "note: it is predicted not to fit")) << large.out;
+  const Result small = layline("export " + kJob + "--to megatron --layout \"tp2 pp2 mb1 sp\" --output out");
+  EXPECT_EQ(small.code, 0) << small.err;
+  EXPECT_FALSE(has(small.out, "not to fit")) << small.out;
+}
+
 TEST_F(Export, ExitsWith3WhenNothingFits) {
   EXPECT_EQ(
       layline("export --model llama-65b --cluster a100-40gb --gpus 8 --global-batch 256 --seq-len 8192 --to megatron")
@@ -178,7 +189,11 @@ TEST_F(Import, IsExplainedBesideThePlannersFirst) {
   ASSERT_EQ(explained.code, 0) << explained.err;
   EXPECT_TRUE(has(explained.out, "The planner's first: ")) << explained.out;
   EXPECT_TRUE(has(explained.out, "less")) << explained.out;
-  EXPECT_TRUE(has(explained.out, "Next:  layline export")) << explained.out;
+  const size_t next = explained.out.find("Next:  layline export");
+  ASSERT_NE(next, std::string::npos) << explained.out;
+  const std::string command = explained.out.substr(next + 15);
+  EXPECT_TRUE(has(command, "--engine megatron-core")) << command;
+  EXPECT_EQ(shell("{} " + command.substr(0, command.find('\n'))).code, 0) << command;
   const json result = json::parse(layline("explain --import train.sh --cluster a100-80gb --json").out);
   EXPECT_EQ(result["layout"], "dp8 tp8 pp1 mb1 sp");
   EXPECT_LT(result["planners_first"]["predicted_step_seconds"], result["predicted_step_seconds"]);
