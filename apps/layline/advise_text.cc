@@ -141,7 +141,8 @@ ordered_json json_of(const spec::Job& job, const Outcome& outcome) {
   ordered_json json = {{"rule", outcome.rule->id},
                        {"kind", outcome.rule->is_comparison() ? "comparison" : "prescription"},
                        {"verdict", study::name_of(outcome.verdict)},
-                       {"gain", value_or_null(outcome.gain)}};
+                       {"gain", value_or_null(outcome.known_gain())},
+                       {"gain_by_price", value_or_null(outcome.gain)}};
   json["follows"] = outcome.follows ? json_of(job, *outcome.follows) : ordered_json();
   json["other"] = outcome.other ? json_of(job, *outcome.other) : ordered_json();
   json["measured_here"] = ordered_json();

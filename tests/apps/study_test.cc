@@ -46,6 +46,10 @@ TEST_F(Advise, WritesJson) {
          {"rule", "kind", "statement", "source", "verdict", "gain", "reason", "exceptions", "measured"}) {
       EXPECT_TRUE(rule.contains(key)) << key;
     }
+    if (rule["kind"] != "comparison" || rule["gain"].is_null()) continue;
+    const double gain = rule["gain"].get<double>();
+    EXPECT_TRUE(rule["verdict"] != "holds" || gain > 0) << rule["rule"];
+    EXPECT_TRUE(rule["verdict"] != "breaks" || gain < 0) << rule["rule"];
   }
   EXPECT_EQ(advice["rules"][0]["rule"], "micro-batch-1");
   EXPECT_EQ(advice["rules"][0]["verdict"], "holds");
