@@ -121,11 +121,21 @@ def calibrated(loop, machine, rows):
             "values": json.loads(calibration.read_text())["values"], **result}
 
 
+def message_bytes(row):
+    """Of a message between stages. One more of them is there while a neighbour is late to take it, which a dry run cannot
+    know: on a busy machine the real peak may be higher by so much."""
+    if int(row["pp"]) == 1:
+        return 0
+    tokens = int(row["micro_batch_size"]) * int(row["seq_len"])
+    element = 4 if row["precision"] == "fp32" else 2
+    return tokens * int(row["hidden"]) * element // (int(row["tp"]) if row["sp"] == "1" else 1)
+
+
 def bytes_of_stages(loop, rows):
     """The dry run and the planner against the allocator, for every stage of every layout."""
     base = loop.folder / "run.json"
     base.write_text(json.dumps({**loop.sweep["base"], "steps": 2}))
-    dry_errors, planned_errors, worst = [], [], None
+    dry_errors, late_errors, planned_errors, worst = [], [], [], None
     for row in rows:
         if row["status"] != "ok":
             continue
@@ -136,6 +146,8 @@ def bytes_of_stages(loop, rows):
         for stage, found in zip(dry["stages"], real, strict=True):
             error = stage["peak_memory_bytes"] / found - 1
             dry_errors.append(abs(error))
+            missing = max(0, found - stage["peak_memory_bytes"] - message_bytes(row))
+            late_errors.append(error if error > 0 else missing / found)
             planned_errors.append(abs(stage["predicted_memory_bytes"] / found - 1))
             if abs(error) == max(dry_errors):
                 worst = f"{layout}, stage {stage['stage']}"
@@ -143,6 +155,7 @@ def bytes_of_stages(loop, rows):
         "num_stages": len(dry_errors),
         "dry_run_max_relative_error": max(dry_errors),
         "dry_run_worst": worst,
+        "dry_run_max_relative_error_beyond_a_message": max(late_errors),
         "planner_max_relative_error": max(planned_errors),
     }
 
@@ -184,7 +197,7 @@ def failures(results):
     """What is not as it should be, a line each; None when all is. Times are not looked at: they are the machine's."""
     wrong = []
     if found := results.get("bytes"):
-        if found["dry_run_max_relative_error"] > 0.001:
+        if found["dry_run_max_relative_error_beyond_a_message"] > 0.001:
             wrong.append(f"the dry run is {found['dry_run_max_relative_error']:.2%} off ({found['dry_run_worst']})")
         if found["planner_max_relative_error"] > 0.01:
             wrong.append(f"the planner's bytes are {found['planner_max_relative_error']:.2%} off")
