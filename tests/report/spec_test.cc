@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <regex>
 #include <set>
 
 #include "layline/base/error.h"
@@ -36,8 +35,11 @@ void collect(const json& spec, std::set<std::string>& read, std::set<std::string
     }
     if ((key == "filter" || key == "calculate" || key == "test") && value.is_string()) {
       const auto text = value.get<std::string>();
-      const std::regex datum("datum\\.([a-z_]+)");
-      for (std::sregex_iterator it(text.begin(), text.end(), datum), end; it != end; ++it) read.insert((*it)[1]);
+      const std::string datum = "datum.";
+      for (size_t at = text.find(datum); at != std::string::npos; at = text.find(datum, at)) {
+        at += datum.size();
+        read.insert(text.substr(at, text.find_first_not_of("abcdefghijklmnopqrstuvwxyz_", at) - at));
+      }
     }
     collect(value, read, made);
   }
