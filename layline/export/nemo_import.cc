@@ -23,7 +23,8 @@ std::string place_of(const Settings& yaml, const std::string& group, const std::
   const std::vector<std::string> groups = {group,   "trainer." + group, "model.config",
                                            "model", "model." + group,   "trainer.strategy.ddp"};
   for (const std::string& prefix : groups) {
-    if (yaml.has(prefix + "." + key)) return prefix + "." + key;
+    std::string place = fmt::format("{}.{}", prefix, key);
+    if (yaml.has(place)) return place;
   }
   return group + "." + key;
 }
