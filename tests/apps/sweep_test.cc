@@ -132,7 +132,7 @@ TEST_F(Sweep, TellsHowRunsFailed) {
 }
 
 TEST_F(Sweep, EndsARunThatHangs) {
-  write_sweep(R"(["mb4"])", R"(, "time_limit_seconds": 0.3)");
+  write_sweep(R"(["mb4"])", R"(, "time_limit_seconds": 2)");
   write_rank("step 1 0.01; sleep 100 & kill -STOP $$");
   const Result result = sweep();
   EXPECT_EQ(result.code, 0) << result.err;
