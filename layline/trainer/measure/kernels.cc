@@ -55,14 +55,14 @@ Operation make_unfused_norm(std::string_view what, at::ScalarType dtype, int64_t
   norm->weight.value = at::ones({kRow}, dtype);
   norm->weight.main_grad = at::zeros({kRow}, at::kFloat);
   norm->context.norm = layout::NormKernel::kUnfused;
-  const Operands x = Operands::random({elements / kRow, kRow}, dtype), dy = x;
+  const Operands x = Operands::random({elements / kRow, kRow}, dtype);
   const auto forward = [=](int64_t i) {
     const at::AutoGradMode grad(true);
     const at::Tensor input = x[i].detach().requires_grad_(true);
     norm->recorded = model::Recorded(input, model::rms_norm(input, norm->weight, norm->context).tensor);
   };
   if (what == m::kUnfusedNorm) return run_only(forward);
-  return {forward, [=](int64_t i) { norm->recorded.backward(dy[i]); }};
+  return {forward, [=](int64_t i) { norm->recorded.backward(x[i]); }};
 }
 
 Operation make_swiglu(std::string_view what, at::ScalarType dtype, int64_t elements) {
@@ -146,8 +146,9 @@ Operation make_attention(std::string_view what, at::ScalarType dtype, const std:
   const bool is_unfused = what == m::kUnfusedForward || what == m::kUnfusedBackward;
   if (!is_forward && what != m::kAttentionBackward && what != m::kUnfusedBackward) return {};
   const int64_t batch = whole(sizes[0]) / kQueriesPerKey, sequence = whole(sizes[1]);
-  const Operands q = Operands::random({batch, sequence, kQueriesPerKey, kHeadSize}, dtype), dout = q;
-  const Operands k = Operands::random({batch, sequence, 1, kHeadSize}, dtype), v = k;
+  const Operands q = Operands::random({batch, sequence, kQueriesPerKey, kHeadSize}, dtype);
+  const Operands k = Operands::random({batch, sequence, 1, kHeadSize}, dtype);
+  const Operands &dout = q, &v = k;
   const auto forward = [=](int64_t i) {
     return is_unfused ? kernels::attention_unfused(q[i], k[i], v[i]) : kernels::attention_flash(q[i], k[i], v[i]);
   };
