@@ -1,5 +1,7 @@
 // `layline export` and `layline import` as a user types them, and `explain --import`.
 
+#include <fmt/format.h>
+
 #include <nlohmann/json.hpp>
 
 #include "tests/apps/program.h"
@@ -26,8 +28,8 @@ TEST_F(Export, WritesFilesThatImportReads) {
     const std::string to = std::string(" --to ") + one.framework;
     const std::string precision = one.framework == std::string("deepspeed") ? " --precision bf16" : "";
     const std::string attention = one.framework == std::string("deepspeed") ? " attn=fused-softmax" : "";
-    const Result written =
-        layline("export " + kJob + to + precision + " --layout \"" + one.layout + attention + "\" --output out");
+    const Result written = layline(
+        fmt::format("export {}{}{} --layout \"{}{}\" --output out", kJob, to, precision, one.layout, attention));
     ASSERT_EQ(written.code, 0) << written.err;
     EXPECT_TRUE(has(written.out, "Next:")) << written.out;
     const Result read = layline(std::string("import out/") + one.main + " --json");
@@ -63,7 +65,7 @@ TEST_F(Export, WritesFilesThatPythonReads) {
       if (name.ends_with(".yaml") && !has_yaml) continue;
       files += " out/" + name;
     }
-    const Result parsed = shell(python + " " + source("tests/export/parse_files.py") + files);
+    const Result parsed = shell(fmt::format("{} {}{}", python, source("tests/export/parse_files.py"), files));
     EXPECT_EQ(parsed.code, 0) << parsed.err;
   }
 }
@@ -92,11 +94,11 @@ TEST_F(Export, WritesFilesThatTheFrameworksParsersUnderstand) {
     SCOPED_TRACE(std::string(one.framework) + ", " + one.layout);
     const std::string folder = "out" + std::to_string(&one - cases);
     const Result written =
-        layline("export " + kJob + "--to " + one.framework + " --layout \"" + one.layout + "\" --output " + folder);
+        layline(fmt::format("export {}--to {} --layout \"{}\" --output {}", kJob, one.framework, one.layout, folder));
     ASSERT_EQ(written.code, 0) << written.err;
-    arguments += std::string(" ") + one.framework + " " + folder + " '" + one.layout + "'";
+    arguments += fmt::format(" {} {} '{}'", one.framework, folder, one.layout);
   }
-  const Result parsed = shell(python + " " + source("tests/export/frameworks_parse.py") + arguments);
+  const Result parsed = shell(fmt::format("{} {}{}", python, source("tests/export/frameworks_parse.py"), arguments));
   EXPECT_EQ(parsed.code, 0) << parsed.err;
 }
 
