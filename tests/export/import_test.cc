@@ -338,7 +338,8 @@ TEST(ImportNemo, ReadsSavedAndOlderConfigurations) {
 
 TEST(ImportMegatron, PassesOverWhatIsNoOptionAndAnEndWithoutALine) {
   for (const std::string odd : {" ---", " --=x", " --", " -", " \\"}) {
-    const Imported imported = import_layout(kArrays + "\ntrue" + odd, Framework::kMegatron, {.where = "x"});
+    const Imported imported =
+        import_layout(std::string(kArrays).append("\ntrue").append(odd), Framework::kMegatron, {.where = "x"});
     EXPECT_EQ(imported.layout.pp, 4) << odd;
   }
 }

@@ -40,7 +40,7 @@ std::set<std::string> options_in(const LaunchFiles& files) {
 
 std::set<std::string> keys_in(Settings settings) {
   std::set<std::string> keys;
-  for (std::string line : settings.ignored()) keys.insert(line.substr(0, line.find(' ')));
+  for (const std::string& line : settings.ignored()) keys.insert(line.substr(0, line.find(' ')));
   return keys;
 }
 
