@@ -46,7 +46,7 @@ RC_GTEST_PROP(ScriptJson, ReadsBackAndCannotEndTheScript, ()) {
   RC_ASSERT(nlohmann::json::parse(written) == value);
 }
 
-TEST(ScriptJson, ReplacesBytesThatAreNoUtf8) { EXPECT_NO_THROW(nlohmann::json::parse(script_json("a\xff\xfe"))); }
+TEST(ScriptJson, ReplacesBytesThatAreNoUtf8) { EXPECT_TRUE(nlohmann::json::parse(script_json("a\xff\xfe")).is_string()); }
 
 TEST(Html, EscapesNamesEverywhere) {
   const std::string name = "</script><script>alert(1)</script>\"'&";
