@@ -2,27 +2,11 @@
 
 #include <algorithm>
 
+#include "layline/base/text_wrap.h"
 #include "layline/report/writers.h"
 
 namespace layline::report {
 namespace {
-
-// Words of a paragraph on lines of at most `width` cells.
-std::string wrapped(const std::string& paragraph, int width) {
-  std::string text, line;
-  size_t at = 0;
-  while (at < paragraph.size()) {
-    const size_t end = std::min(paragraph.find(' ', at), paragraph.size());
-    const std::string word = paragraph.substr(at, end - at);
-    at = end + 1;
-    if (!line.empty() && base::display_width(line) + 1 + base::display_width(word) > width) {
-      text += line + "\n";
-      line.clear();
-    }
-    line += (line.empty() ? "" : " ") + word;
-  }
-  return text + line + "\n";
-}
 
 std::string table_text(const Table& table, const base::TextStyle& style, size_t max_rows) {
   std::vector<base::TextColumn> columns;
@@ -41,7 +25,7 @@ std::string table_text(const Table& table, const base::TextStyle& style, size_t 
   for (size_t i = 0; i < num_rows; ++i) text.add_row(table.rows[i]);
   if (num_rows < table.rows.size()) text.add_line(fmt::format("… and {} more", table.rows.size() - num_rows));
   std::string out = text.render(style);
-  if (!table.note.empty()) out += wrapped(table.note, style.width);
+  if (!table.note.empty()) out += base::wrap(table.note, style, 0);
   return out;
 }
 
@@ -50,10 +34,10 @@ std::string table_text(const Table& table, const base::TextStyle& style, size_t 
 std::string to_text(const Report& report, const base::TextStyle& style, size_t max_rows) {
   check_report(report);
   std::string text = report.title + "\n" + std::string(report.title.size(), '=') + "\n";
-  for (const std::string& paragraph : report.text) text += "\n" + wrapped(paragraph, style.width);
+  for (const std::string& paragraph : report.text) text += "\n" + base::wrap(paragraph, style, 0);
   for (const Section& section : report.sections) {
     text += "\n" + section.title + "\n" + std::string(section.title.size(), '-') + "\n";
-    for (const std::string& paragraph : section.text) text += "\n" + wrapped(paragraph, style.width);
+    for (const std::string& paragraph : section.text) text += "\n" + base::wrap(paragraph, style, 0);
     for (const Chart& chart : section.charts) {
       if (!chart.table.empty()) text += "\n" + chart.table.title + "\n" + table_text(chart.table, style, max_rows);
     }

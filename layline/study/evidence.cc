@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "layline/calibrate/run_job.h"
+#include "layline/calibrate/score.h"
 #include "layline/layout/layout_text.h"
 #include "layline/layout/legality.h"
 #include "layline/spec/registry.h"
@@ -15,17 +16,11 @@
 namespace layline::study {
 namespace {
 
-double median_of(std::vector<double> values) {
-  const size_t middle = values.size() / 2;
-  std::sort(values.begin(), values.end());
-  return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
-}
-
 std::optional<double> median_gain_of(const std::vector<Pair>& pairs) {
   if (pairs.empty()) return std::nullopt;
   std::vector<double> gains;
   for (const Pair& pair : pairs) gains.push_back(pair.gain);
-  return median_of(std::move(gains));
+  return calibrate::median(std::move(gains));
 }
 
 // All runs of one layout in a sweep.
@@ -184,7 +179,7 @@ void add_prescribed(const Rule& rule, const Sweep& sweep, const std::vector<Know
 std::vector<Known> known_of(const Sweep& sweep) {
   std::vector<Known> known;
   for (const auto& [key, repeats] : sweep.layouts) {
-    known.push_back({&repeats, repeats.ran() ? median_of(repeats.seconds) : 0});
+    known.push_back({&repeats, repeats.ran() ? calibrate::median(repeats.seconds) : 0});
   }
   return known;
 }

@@ -7,9 +7,11 @@
 #include <array>
 #include <map>
 #include <set>
+#include <utility>
 
 #include "layline/base/error.h"
 #include "layline/base/units.h"
+#include "layline/calibrate/score.h"
 #include "layline/layout/layout_text.h"
 #include "layline/layout/legality.h"
 
@@ -128,10 +130,7 @@ RuleSummary summary_of(size_t rule, const std::vector<StudyJob>& jobs) {
       summary.best_job = i;
     }
   }
-  if (gains.empty()) return summary;
-  std::sort(gains.begin(), gains.end());
-  const size_t middle = gains.size() / 2;
-  summary.median_gain = gains.size() % 2 == 1 ? gains[middle] : (gains[middle - 1] + gains[middle]) / 2;
+  if (!gains.empty()) summary.median_gain = calibrate::median(std::move(gains));
   return summary;
 }
 

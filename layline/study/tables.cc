@@ -64,16 +64,6 @@ std::string gain_text(const Rule& rule, double gain) {
   return longer < 1 ? base::format_percent(longer) + " slower" : fmt::format("{:.3g} times as slow", longer + 1);
 }
 
-Table advice_table(const Advice& advice) {
-  Table table{"advice", {"rule", "here", "by", "with it", "against", "why"}, {}};
-  for (const Outcome& outcome : advice.outcomes) {
-    table.rows.push_back({std::string(outcome.rule->id), std::string(name_of(outcome.verdict)),
-                          gain_cell(*outcome.rule, outcome.known_gain()), text_of(*advice.job, outcome.follows),
-                          text_of(*advice.job, outcome.other), outcome.reason});
-  }
-  return table;
-}
-
 Table evidence_table(const EvidenceSummary& evidence) {
   Table table{"what measured runs say",
               {"rule", "pairs", "agree", "median", "only it fits", "only the other fits", "sweeps", "best agrees",

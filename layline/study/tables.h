@@ -19,9 +19,6 @@ struct Table {
 // "+7.0 %" of a gain; of a prescription "12.3 % slower" or "the best".
 std::string gain_text(const Rule& rule, double gain);
 
-// A row a rule: what came of it here, by how much, the two layouts, why.
-Table advice_table(const Advice& advice);
-
 // A row a rule that some runs bear on: pairs, how many agree, by how much, what fits, sweeps, the worst exception.
 Table evidence_table(const EvidenceSummary& evidence);
 // The exceptions of one rule by name, the worst first, at most `limit`.
