@@ -11,25 +11,12 @@
 #include <filesystem>
 
 #include "layline/base/error.h"
+#include "layline/base/file_descriptor.h"
 
 namespace layline::base {
 namespace {
 
 namespace fs = std::filesystem;
-
-class FileDescriptor {
- public:
-  explicit FileDescriptor(int value) : value_(value) {}
-  FileDescriptor(const FileDescriptor&) = delete;
-  FileDescriptor& operator=(const FileDescriptor&) = delete;
-  ~FileDescriptor() {
-    if (value_ >= 0) ::close(value_);
-  }
-  int get() const { return value_; }
-
- private:
-  int value_;
-};
 
 std::string reason() { return std::strerror(errno); }
 

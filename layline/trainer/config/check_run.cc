@@ -9,6 +9,7 @@
 #include <system_error>
 
 #include "layline/base/error.h"
+#include "layline/trainer/checkpoint/folder.h"
 #include "layline/trainer/formats/open_tokens.h"
 #include "layline/trainer/formats/safetensors_files.h"
 
@@ -84,6 +85,32 @@ void check_weights(const RunConfig& config) {
   if (!config.load.empty()) with_key(config, "load", [&] { formats::open_safetensors(config.load); });
 }
 
+// Nothing is created or locked yet; what another run does in between shows when this one starts.
+void check_checkpoints(const RunConfig& config) {
+  const std::string& directory = config.checkpoint.directory;
+  if (directory.empty()) return;
+  const char* key = "checkpoint.directory";
+  std::error_code ignored;
+  if (!fs::exists(directory, ignored)) {
+    fs::path parent = fs::absolute(directory).parent_path();
+    while (!fs::exists(parent, ignored) && parent.has_relative_path()) parent = parent.parent_path();
+    if (access(parent.c_str(), W_OK) == 0) return;
+    fail(config, key,
+         fmt::format("\"{}\" cannot be made in {}: {}", directory, parent.string(),
+                     std::generic_category().message(errno)));
+  }
+  if (!is_folder(directory)) fail(config, key, fmt::format("\"{}\" is a file, want a folder", directory));
+  if (access(directory.c_str(), W_OK) != 0) {
+    fail(config, key, fmt::format("\"{}\" cannot be written: {}", directory, std::generic_category().message(errno)));
+  }
+  const std::vector<int64_t> steps = with_key(config, key, [&] { return checkpoint::committed_steps(directory); });
+  if (config.checkpoint.resume != Resume::kNo || steps.empty()) return;
+  fail(config, key,
+       fmt::format("\"{}\" has a checkpoint of step {}: set checkpoint.resume to true to go on from it, or choose "
+                   "another folder",
+                   directory, steps.front()));
+}
+
 // Whether it is a text file; an indexed data set has its tokens in a file of another name.
 bool is_text(const RunConfig& config, const DataSource& source) {
   const std::unique_ptr<const formats::TokenSource> tokens = formats::open_tokens(source.path);
@@ -106,9 +133,6 @@ void check_sources(const RunConfig& config, const char* key, const std::vector<D
 
 void check_build(const RunConfig& config) {
   if (config.device == Device::kCuda) fail(config, "device", "this build has no CUDA support; want \"cpu\"");
-  if (!config.checkpoint.directory.empty()) {
-    fail(config, "checkpoint.directory", "this build cannot write checkpoints yet; leave it out");
-  }
   check_model(config);
 }
 
@@ -116,6 +140,7 @@ void check_files(const RunConfig& config) {
   check_sources(config, "data.train", config.data.train);
   check_sources(config, "data.valid", config.data.valid);
   check_weights(config);
+  check_checkpoints(config);
   if (config.metrics.empty()) return;
   check_can_write(config, "metrics", config.metrics);
   check_not_read(config, "metrics", config.metrics);

@@ -7,11 +7,11 @@
 namespace layline::trainer::data {
 
 int64_t first_global_index(const BatchSlice& slice) {
-  assert(slice.step >= 1 && slice.global_batch % (slice.dp * slice.mb) == 0);
+  assert(slice.first_sample >= 0 && slice.global_batch % (slice.dp * slice.mb) == 0);
   assert(slice.dp_rank >= 0 && slice.dp_rank < slice.dp);
   assert(slice.index >= 0 && slice.index < slice.global_batch / (slice.dp * slice.mb));
   const int64_t in_batch = slice.dp_rank * (slice.global_batch / slice.dp) + slice.index * slice.mb;
-  return (slice.step - 1) * slice.global_batch + in_batch;
+  return slice.first_sample + in_batch;
 }
 
 MicroBatch read_micro_batch(const DataSet& data, const BatchSlice& slice) {

@@ -4,9 +4,8 @@
 //   data.sample(global_index, tokens, targets);
 //
 // Sample i of a source has the tokens i·S … i·S + S - 1 of its stream, S the sequence length, and as targets the tokens
-// one further on. The token of each position is thus a function of (seed, global index) alone, where
-//   global index = (step - 1) · global batch + position in the global batch,
-// whatever the layout: a run that resumes at a step continues to the token.
+// one further on. The token of each position is thus a function of (seed, global index) alone, whatever the layout; the
+// global batches of a run follow one another, so a run that resumes continues to the token.
 #pragma once
 
 #include <cstdint>

@@ -22,7 +22,8 @@ constexpr const char* kEmbedding = "model.embed_tokens.weight";
 // Buffers that old versions of transformers saved with the weights; they follow from the configuration.
 constexpr std::string_view kRotaryBuffer = "rotary_emb.inv_freq";
 
-// Of the whole model: global names and shapes.
+}  // namespace
+
 std::map<std::string, std::vector<int64_t>> weights_of(const spec::Model& model) {
   const layout::Stage whole{0, model.num_layers, true, true};
   model::Stage stage(model, whole, {}, {});
@@ -30,8 +31,6 @@ std::map<std::string, std::vector<int64_t>> weights_of(const spec::Model& model)
   for (const model::Parameter& parameter : stage.parameters()) weights[parameter.name] = parameter.global_shape;
   return weights;
 }
-
-}  // namespace
 
 void check_fits(const data::SafetensorsFolder& folder, const spec::Model& model) {
   const std::map<std::string, std::vector<int64_t>> wanted = weights_of(model);

@@ -279,6 +279,15 @@ void RankTrainer::for_each_gradient(
   }
 }
 
+void RankTrainer::for_each_state(const std::function<void(const optimizer::OptimizerState&)>& visit) const {
+  state_->adamw->for_each_state(visit);
+}
+
+void RankTrainer::state_changed(int64_t steps_done) {
+  state_->adamw->masters_changed();
+  state_->steps_done = steps_done;
+}
+
 int64_t RankTrainer::num_steps_done() const { return state_->steps_done; }
 int64_t RankTrainer::dp_rank() const { return state_->groups.dp->rank(); }
 int64_t RankTrainer::tp_rank() const { return state_->groups.tp->rank(); }

@@ -19,7 +19,7 @@
 #include "layline/trainer/comm/group_factory.h"
 #include "layline/trainer/data/batch.h"
 #include "layline/trainer/model/parameter.h"
-#include "layline/trainer/optimizer/learning_rate.h"
+#include "layline/trainer/optimizer/adamw.h"
 
 namespace layline::trainer::loop {
 
@@ -73,6 +73,11 @@ class RankTrainer {
   // `offset` of its flat local weight on.
   void for_each_gradient(
       const std::function<void(const model::Parameter&, int64_t offset, const at::Tensor&)>& visit) const;
+
+  // What the optimizer keeps on this rank, which may be written.
+  void for_each_state(const std::function<void(const optimizer::OptimizerState&)>& visit) const;
+  // After it was: weights follow from it on all ranks, and the next step is steps_done + 1. Every rank calls it.
+  void state_changed(int64_t steps_done);
 
   int64_t num_steps_done() const;
   int64_t dp_rank() const;

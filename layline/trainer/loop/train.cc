@@ -23,6 +23,7 @@
 #include "layline/trainer/data/data_set.h"
 #include "layline/trainer/data/safetensors.h"
 #include "layline/trainer/loop/banner.h"
+#include "layline/trainer/loop/checkpointer.h"
 #include "layline/trainer/loop/cores.h"
 #include "layline/trainer/loop/load_weights.h"
 #include "layline/trainer/loop/meeting.h"
@@ -71,13 +72,11 @@ class Run {
         train_data_(open_training_data(config)),
         trainer_(job_, factory) {
     if (!config.data.valid.empty()) valid_data_.emplace(open_validation_data(config));
-    if (config.load.empty()) {
-      trainer_.initialize();
-    } else {
-      const data::SafetensorsFolder folder(config.load);
-      check_fits(folder, config.model);
-      trainer_.set_weights([&folder](model::Parameter& parameter) { load_weights(folder, parameter); });
+    if (!config.checkpoint.directory.empty()) {
+      checkpoints_.emplace(config, job_, trainer_, [this](const std::string& line) { say_later(line); });
+      done_ = checkpoints_->resume();
     }
+    if (done_.step == 0) set_first_weights();
   }
 
   void run() {
@@ -85,33 +84,66 @@ class Run {
     if (is_main()) {
       observer_.on_banner(banner(config_, resolved_, prediction, job_, train_data_.num_samples()));
     }
+    is_started_ = true;
+    for (const std::string& line : waiting_lines_) observer_.on_message(line);
     const Clock::time_point start = Clock::now();
+    const int64_t compared_step = done_.step + kComparedStep;
     bool stops = false;
-    for (int64_t step = 1; step <= config_.steps && !stops; ++step) {
+    while (done_.step < config_.steps && !stops) {
       observer_.before_step();
-      StepRecord record = one_step(step);
-      const bool wants_stop =
+      StepRecord record = one_step();
+      save_if_due(record);
+      Agreement agreement;
+      agreement.stops =
           observer_.wants_stop() || (config_.stop_after_seconds && seconds_since(start) > *config_.stop_after_seconds);
-      stops = exchange(record, wants_stop);
-      if (!is_main()) continue;
-      observer_.on_step(record);
-      if (step == kComparedStep) {
-        for (const std::string& line :
-             compare_with_prediction(prediction, median_seconds(), record.peak_memory_bytes_by_stage)) {
-          observer_.on_message(line);
-        }
-      }
+      if (checkpoints_) agreement.checkpoints = checkpoints_->status();
+      exchange(record, agreement);
+      stops = agreement.stops;
+      if (is_main()) observer_.on_step(record);
+      if (checkpoints_) checkpoints_->after_step(agreement.checkpoints);
+      if (is_main() && record.step == compared_step) compare(prediction, record);
     }
+    if (checkpoints_) checkpoints_->finish(done_);
     trainer_.world().barrier();
   }
 
  private:
   bool is_main() { return trainer_.world().rank() == 0; }
 
-  std::vector<data::MicroBatch> read(const data::DataSet& data, int64_t step) const {
+  // Until the banner is out, what there is to say waits.
+  void say_later(const std::string& line) {
+    if (is_started_) {
+      observer_.on_message(line);
+    } else {
+      waiting_lines_.push_back(line);
+    }
+  }
+
+  void set_first_weights() {
+    if (config_.load.empty()) return trainer_.initialize();
+    const data::SafetensorsFolder folder(config_.load);
+    check_fits(folder, config_.model);
+    trainer_.set_weights([&folder](model::Parameter& parameter) { load_weights(folder, parameter); });
+  }
+
+  void save_if_due(StepRecord& record) {
+    if (!checkpoints_ || !checkpoints_->is_due(record.step)) return;
+    const Clock::time_point start = Clock::now();
+    checkpoints_->save(done_);
+    record.checkpoint_seconds = seconds_since(start);
+  }
+
+  void compare(const config::Prediction& prediction, const StepRecord& record) {
+    for (const std::string& line :
+         compare_with_prediction(prediction, median_seconds(), record.peak_memory_bytes_by_stage)) {
+      observer_.on_message(line);
+    }
+  }
+
+  std::vector<data::MicroBatch> read(const data::DataSet& data, int64_t first_sample) const {
     std::vector<data::MicroBatch> batches;
     for (int64_t m = 0; m < job_.num_micro_batches(); ++m) {
-      batches.push_back(data::read_micro_batch(data, {.step = step,
+      batches.push_back(data::read_micro_batch(data, {.first_sample = first_sample,
                                                       .global_batch = config_.global_batch,
                                                       .dp_rank = trainer_.dp_rank(),
                                                       .dp = job_.layout.dp,
@@ -121,10 +153,13 @@ class Run {
     return batches;
   }
 
-  StepRecord one_step(int64_t step) {
+  StepRecord one_step() {
     const Clock::time_point start = Clock::now();
     tally::take_work_seconds();
-    const StepResult result = trainer_.step(read(train_data_, step));
+    const StepResult result = trainer_.step(read(train_data_, done_.next_sample));
+    const int64_t step = ++done_.step;
+    done_.next_sample += config_.global_batch;
+    done_.tokens += config_.global_batch * config_.sequence_length;
     work_seconds_ = tally::take_work_seconds();
     StepRecord record;
     record.step_seconds = seconds_since(start);
@@ -133,7 +168,7 @@ class Run {
     record.loss = result.loss;
     record.grad_norm = result.grad_norm;
     record.learning_rate = result.learning_rate;
-    record.tokens = step * config_.global_batch * config_.sequence_length;
+    record.tokens = done_.tokens;
     record.tokens_per_second = config_.tokens_per_step() / record.step_seconds;
     record.layout = layout::to_text(job_.layout);
     record.num_parameters = config_.model.num_parameters();
@@ -151,16 +186,22 @@ class Run {
     const int64_t batches =
         std::clamp<int64_t>(valid_data_->num_samples() / config_.global_batch, 1, kValidationBatches);
     double sum = 0;
-    for (int64_t i = 1; i <= batches; ++i) sum += trainer_.evaluate(read(*valid_data_, i));
+    for (int64_t i = 0; i < batches; ++i) sum += trainer_.evaluate(read(*valid_data_, i * config_.global_batch));
     return sum / static_cast<double>(batches);
   }
 
-  // One small exchange a step: seconds and peak memory of all stages, and whether any rank wants to stop.
-  bool exchange(StepRecord& record, bool wants_stop) {
+  // What ranks decide together after a step: what any of them says.
+  struct Agreement {
+    bool stops = false;
+    Checkpointer::Status checkpoints;
+  };
+
+  // One small exchange a step: seconds and peak memory of all stages, and the agreement.
+  void exchange(StepRecord& record, Agreement& agreement) {
     // Of each stage: the peak of the fullest rank, then seconds and bytes of the first one.
     constexpr int64_t kWidth = 1 + tally::kNumWorks + tally::kNumOwners;
     const int64_t pp = job_.layout.pp;
-    const at::Tensor numbers = at::zeros({pp * kWidth + 1}, at::kDouble);
+    const at::Tensor numbers = at::zeros({pp * kWidth + 3}, at::kDouble);
     double* values = numbers.mutable_data_ptr<double>();
     double* own = values + trainer_.pp_rank() * kWidth;
     *own = static_cast<double>(memory_.peak_bytes());
@@ -168,7 +209,10 @@ class Run {
       std::ranges::copy(work_seconds_, own + 1);
       std::ranges::copy(memory_.peak_bytes_by_owner(), own + 1 + tally::kNumWorks);
     }
-    values[pp * kWidth] = wants_stop ? 1 : 0;
+    double* flags = values + pp * kWidth;
+    flags[0] = agreement.stops ? 1 : 0;
+    flags[1] = agreement.checkpoints.is_busy ? 1 : 0;
+    flags[2] = agreement.checkpoints.has_failed ? 1 : 0;
     trainer_.world().all_reduce_max(numbers);
     for (int64_t stage = 0; stage < pp; ++stage) {
       const double* of_stage = values + stage * kWidth;
@@ -177,7 +221,7 @@ class Run {
       record.memory_bytes_by_stage.push_back(by_name<int64_t>(tally::kOwnerNames, of_stage + 1 + tally::kNumWorks));
     }
     record.peak_memory_bytes = *std::ranges::max_element(record.peak_memory_bytes_by_stage);
-    return values[pp * kWidth] > 0;
+    agreement = {flags[0] > 0, {flags[1] > 0, flags[2] > 0}};
   }
 
   double median_seconds() const {
@@ -194,6 +238,10 @@ class Run {
   data::DataSet train_data_;
   std::optional<data::DataSet> valid_data_;
   RankTrainer trainer_;
+  std::optional<Checkpointer> checkpoints_;
+  Progress done_;
+  bool is_started_ = false;
+  std::vector<std::string> waiting_lines_;
   std::deque<double> step_seconds_;
   tally::WorkSeconds work_seconds_{};  // of the last step
 };

@@ -74,6 +74,7 @@ std::string to_json_line(const StepRecord& record) {
   if (!record.memory_bytes_by_stage.empty()) json["memory_bytes_by_stage"] = record.memory_bytes_by_stage;
   if (!record.layout.empty()) json["layout"] = record.layout;
   if (record.num_parameters > 0) json["num_parameters"] = record.num_parameters;
+  if (record.checkpoint_seconds) json["checkpoint_seconds"] = *record.checkpoint_seconds;
   if (record.validation_loss) json["validation_loss"] = *record.validation_loss;
   return json.dump();
 }

@@ -28,8 +28,9 @@ struct StepRecord {
   // Whose step it is: files are appended to.
   std::string layout;
   int64_t num_parameters = 0;
-  std::optional<double> validation_loss;  // where it was measured after this step
-  double eta_seconds = 0;                 // until the last step
+  std::optional<double> checkpoint_seconds;  // that training was held up after this step, where a save began
+  std::optional<double> validation_loss;     // where it was measured after this step
+  double eta_seconds = 0;                    // until the last step
 };
 
 }  // namespace layline::trainer::metrics

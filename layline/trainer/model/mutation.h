@@ -28,6 +28,11 @@ enum class Mutation {
   kDropRemainderLayers,    // layers that do not divide are dropped from the last stage
   kSkipLastMicroBatch,     // the last micro-batch's backward pass is left out
   kSkipGradientReduction,  // gradients not summed over dp
+  kForgetMoments,          // resuming begins with new moments
+  kForgetSteps,            // … with the learning rate and the bias corrections of step 1
+  kForgetDataPosition,     // … with the first sample
+  kLateCopy,               // a save copies the state while training goes on
+  kSaveReplicas,           // what replicas hold alike is saved by each of them
   kCount,
 };
 

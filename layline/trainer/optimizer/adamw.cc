@@ -80,7 +80,7 @@ void ShardedAdamW::masters_changed() {
   });
 }
 
-void ShardedAdamW::for_each_state(const std::function<void(const State&)>& visit) const {
+void ShardedAdamW::for_each_state(const std::function<void(const OptimizerState&)>& visit) const {
   for (size_t index = 0; index < shares_.size(); ++index) {
     const Share& share = shares_[index];
     for_each_segment(buffers_.buckets()[index], share.offset, share.weights.numel(), [&](const Segment& segment) {

@@ -27,6 +27,13 @@ struct UpdateStep {
   double gradient_scale = 1;  // the clip factor
 };
 
+// What a rank keeps of a part of a parameter, as views that may be written: for checkpoints.
+struct OptimizerState {
+  model::Parameter* parameter = nullptr;
+  int64_t offset = 0;  // element of the flat local parameter
+  at::Tensor master, exp_avg, exp_avg_sq;
+};
+
 class ShardedAdamW {
  public:
   // Buffers and dp outlive it. Moments are zero.
@@ -39,13 +46,8 @@ class ShardedAdamW {
   // while the next one is updated. Decay acts where Parameter::decays. Every rank of dp calls it.
   void step(const GradientReducer& reducer, const UpdateStep& update);
 
-  // What this rank keeps, part of a parameter by part, as views that may be written: for checkpoints.
-  struct State {
-    model::Parameter* parameter = nullptr;
-    int64_t offset = 0;  // element of the flat local parameter
-    at::Tensor master, exp_avg, exp_avg_sq;
-  };
-  void for_each_state(const std::function<void(const State&)>& visit) const;
+  // All that this rank keeps, the same parts in the same order every time.
+  void for_each_state(const std::function<void(const OptimizerState&)>& visit) const;
 
   // After masters were written through for_each_state: rounds them into the weights and, with ZeRO-1, gathers the
   // others'. Every rank of dp calls it.

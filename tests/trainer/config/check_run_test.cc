@@ -81,7 +81,6 @@ TEST_F(CheckRun, DataThatIsNotThereIsSaidWithItsKey) {
 
 TEST_F(CheckRun, WhatThisBuildDoesNotDoIsRefused) {
   EXPECT_THAT(mistake({"device=cuda"}), HasSubstr("$.device: this build has no CUDA support"));
-  EXPECT_THAT(mistake({"checkpoint.directory=saved"}), HasSubstr("$.checkpoint.directory: this build cannot"));
   EXPECT_THAT(mistake({"data.tokenizer=spiece.model"}), HasSubstr("$.data.tokenizer: found \"spiece.model\""));
 }
 
@@ -143,6 +142,20 @@ TEST_F(CheckRun, OutputNeedsItsFolder) {
   std::ofstream(path("locked")) << "";
   std::filesystem::permissions(path("locked"), std::filesystem::perms::owner_read);
   EXPECT_THAT(mistake({"metrics=" + path("locked")}), HasSubstr("cannot be written: Permission denied"));
+}
+
+TEST_F(CheckRun, CheckpointsNeedAPlaceOfTheirOwn) {
+  EXPECT_NO_THROW(check_run(run({"checkpoint.directory=" + path("folder")})));
+  EXPECT_NO_THROW(check_run(run({"checkpoint.directory=" + path("new/folder")})));
+  EXPECT_THAT(mistake({"checkpoint.directory=" + path("corpus")}),
+              HasSubstr("$.checkpoint.directory: \"" + path("corpus") + "\" is a file, want a folder"));
+  const std::string step = "folder/step-0000000040";
+  std::filesystem::create_directories(path(step));
+  EXPECT_NO_THROW(check_run(run({"checkpoint.directory=" + path("folder")})));  // it was never finished
+  std::ofstream(path(step + "/manifest.json")) << "{}";
+  EXPECT_THAT(mistake({"checkpoint.directory=" + path("folder")}),
+              HasSubstr("has a checkpoint of step 40: set checkpoint.resume to true"));
+  EXPECT_NO_THROW(check_run(run({"checkpoint.directory=" + path("folder"), "checkpoint.resume=true"})));
 }
 
 TEST_F(CheckRun, OutputIsNeverAppendedToInput) {

@@ -143,8 +143,12 @@ std::vector<std::vector<int64_t>> step_of(const DataSet& data, int64_t step, int
   std::vector<std::vector<int64_t>> sequences;
   for (int64_t rank = 0; rank < dp; ++rank) {
     for (int64_t index = 0; index < kGlobalBatch / (dp * mb); ++index) {
-      const MicroBatch batch = read_micro_batch(
-          data, {.step = step, .global_batch = kGlobalBatch, .dp_rank = rank, .dp = dp, .mb = mb, .index = index});
+      const MicroBatch batch = read_micro_batch(data, {.first_sample = (step - 1) * kGlobalBatch,
+                                                       .global_batch = kGlobalBatch,
+                                                       .dp_rank = rank,
+                                                       .dp = dp,
+                                                       .mb = mb,
+                                                       .index = index});
       EXPECT_EQ(batch.tokens_BS.sizes(), (at::IntArrayRef{mb, data.sequence_length()}));
       for (int64_t b = 0; b < mb; ++b) {
         EXPECT_TRUE(at::equal(batch.tokens_BS[b] + 1, batch.targets_BS[b]));

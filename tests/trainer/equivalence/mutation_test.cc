@@ -63,7 +63,8 @@ TEST_P(Rule, TurnsTheComparisonRedWhenBroken) {
 INSTANTIATE_TEST_SUITE_P(Mutations, Rule, testing::ValuesIn(broken_rules()),
                          [](const auto& info) { return std::string(info.param.name); });
 
-TEST(Rules, AreAllBrokenOnce) { EXPECT_EQ(broken_rules().size() + 1, static_cast<size_t>(Mutation::kCount)); }
+// Those from kForgetMoments on are broken in resume_test.cc.
+TEST(Rules, AreAllBrokenOnce) { EXPECT_EQ(broken_rules().size() + 1, static_cast<size_t>(Mutation::kForgetMoments)); }
 
 }  // namespace
 }  // namespace layline::trainer

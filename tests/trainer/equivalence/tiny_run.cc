@@ -165,21 +165,27 @@ RunRecord reference_run(const TinyCase& tiny) {
   return record;
 }
 
-std::string compare_rank(const TinyCase& tiny, const layout::Layout& layout, const RunRecord& reference,
-                         double tolerance, comm::GroupFactory& factory) {
-  loop::RankTrainer trainer(training_job(tiny, layout), factory);
-  trainer.initialize();
+std::string compare_steps(loop::RankTrainer& trainer, const TinyCase& tiny, const layout::Layout& layout,
+                          const RunRecord& reference, int64_t first_step, int64_t last_step, double tolerance,
+                          int64_t rank) {
   std::string differences;
-  for (int64_t step = 1; step <= tiny.steps; ++step) {
+  for (int64_t step = first_step; step <= last_step; ++step) {
     const loop::StepResult result = trainer.step(micro_batches(tiny, layout, trainer.dp_rank(), step));
     const StepRecord& wanted = reference[static_cast<size_t>(step - 1)];
-    Comparison comparison(tolerance, fmt::format("step {} rank {}", step, factory.rank()));
+    Comparison comparison(tolerance, fmt::format("step {} rank {}", step, rank));
     comparison.number("loss", result.loss, wanted.loss);
     comparison.number("gradient norm", result.grad_norm, wanted.grad_norm);
     compare_step(trainer, wanted, comparison);
     differences += comparison.text();
   }
   return differences;
+}
+
+std::string compare_rank(const TinyCase& tiny, const layout::Layout& layout, const RunRecord& reference,
+                         double tolerance, comm::GroupFactory& factory) {
+  loop::RankTrainer trainer(training_job(tiny, layout), factory);
+  trainer.initialize();
+  return compare_steps(trainer, tiny, layout, reference, 1, tiny.steps, tolerance, factory.rank());
 }
 
 std::string compare_run(const TinyCase& tiny, const layout::Layout& layout, const RunRecord& reference,

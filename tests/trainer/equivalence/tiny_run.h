@@ -50,6 +50,11 @@ using RunRecord = std::vector<StepRecord>;
 // The run on one rank without any parallelism, all samples in one micro-batch.
 RunRecord reference_run(const TinyCase& tiny);
 
+// Steps first_step to last_step of one rank. Compares as compare_rank does.
+std::string compare_steps(loop::RankTrainer& trainer, const TinyCase& tiny, const layout::Layout& layout,
+                          const RunRecord& reference, int64_t first_step, int64_t last_step, double tolerance,
+                          int64_t rank);
+
 // One rank's part of the run under a layout. Compares as it goes and returns what differs by more than `tolerance`
 // times the tensor's largest entry, a line each ("" when nothing does).
 std::string compare_rank(const TinyCase& tiny, const layout::Layout& layout, const RunRecord& reference,

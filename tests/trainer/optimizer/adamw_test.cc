@@ -59,14 +59,14 @@ struct Part {
 using Checkpoint = std::map<std::string, std::vector<Part>>;
 
 void save(const ShardedAdamW& adamw, Checkpoint& checkpoint) {
-  adamw.for_each_state([&](const ShardedAdamW::State& state) {
+  adamw.for_each_state([&](const OptimizerState& state) {
     checkpoint[state.parameter->name].push_back(
         {state.offset, state.master.clone(), state.exp_avg.clone(), state.exp_avg_sq.clone()});
   });
 }
 
 void restore(ShardedAdamW& adamw, const Checkpoint& checkpoint) {
-  adamw.for_each_state([&](const ShardedAdamW::State& state) {
+  adamw.for_each_state([&](const OptimizerState& state) {
     const auto whole = [&](at::Tensor Part::* member) {
       at::Tensor all = at::empty({state.parameter->num_local()}, state.exp_avg.options());
       for (const Part& part : checkpoint.at(state.parameter->name)) {
