@@ -1,0 +1,142 @@
+// Checkpoints as a user meets them: signals, folders that cannot be written, two runs at once, damage.
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "layline/trainer/checkpoint/folder.h"
+#include "tests/trainer/programs/train_programs.h"
+
+namespace layline::test {
+namespace {
+
+namespace checkpoint = trainer::checkpoint;
+namespace fs = std::filesystem;
+
+class Checkpoints : public TrainPrograms {
+ protected:
+  static std::string train(const std::string& flags) {
+    return "{} train run.json --set checkpoint.directory=saved " + flags;
+  }
+  std::vector<int64_t> steps() const { return checkpoint::committed_steps(path("saved")); }
+  std::string step_path(int64_t step) const { return checkpoint::step_folder(path("saved"), step); }
+
+  // Flips a bit of one of its shards.
+  void damage(int64_t step) const {
+    for (const auto& file : fs::directory_iterator(step_path(step))) {
+      if (file.path().extension() != ".safetensors") continue;
+      std::string bytes = read_text(file.path());
+      bytes[bytes.size() - 5000] ^= 1;
+      write_text(file.path(), bytes);
+      return;
+    }
+  }
+};
+
+TEST_F(Checkpoints, AreWrittenWhileTrainingGoesOnAndAtTheEnd) {
+  const Result result = shell(train("--nproc 2 --set layout=dp2 --set steps=7 --set checkpoint.every_steps=2"));
+  EXPECT_EQ(result.code, 0) << result.err;
+  EXPECT_EQ(steps(), (std::vector<int64_t>{7, 6}));  // of 2, 4, 6 and 7 two are kept
+  EXPECT_TRUE(has(result.out, "checkpoint of step 7: saved/step-0000000007"));
+}
+
+TEST_F(Checkpoints, ARunThatIsDoneHasNothingLeftToDo) {
+  EXPECT_EQ(shell(train("")).code, 0);
+  const Result again = shell(train("--set checkpoint.resume=true"));
+  EXPECT_EQ(again.code, 0) << again.err;
+  EXPECT_TRUE(has(again.out, "going on from saved/step-0000000003: step 3"));
+  EXPECT_EQ(rows().size(), 3U);
+}
+
+TEST_F(Checkpoints, SignalsWriteOneFirst) {
+  for (const auto& [signal, code] : {std::pair{"TERM", 143}, std::pair{"INT", 130}}) {
+    fs::remove_all(path("saved"));
+    fs::remove(path("out.txt"));
+    const Result result = shell(train("--nproc 2 --set layout=tp2 --set steps=1000000") + " > out.txt & pid=$!; " +
+                                until_a_step_is_in("out.txt") + "kill -" + signal + " $pid; wait $pid");
+    EXPECT_EQ(result.code, code) << result.err;
+    ASSERT_EQ(steps().size(), 1U);
+    EXPECT_EQ(steps()[0], rows().back()["step"].get<int64_t>());
+  }
+}
+
+TEST_F(Checkpoints, StopAfterSecondsWritesOne) {
+  const Result result = shell(train("--set steps=1000000 --set stop_after_seconds=0.5"));
+  EXPECT_EQ(result.code, 0) << result.err;
+  ASSERT_EQ(steps().size(), 1U);
+  const Result resumed = shell(train("--set checkpoint.resume=true --set steps=" + std::to_string(steps()[0] + 2)));
+  EXPECT_EQ(resumed.code, 0) << resumed.err;
+  EXPECT_EQ(rows().back()["step"], steps()[0]);
+}
+
+TEST_F(Checkpoints, OfAnotherRunAreNotMixed) {
+  EXPECT_EQ(shell(train("")).code, 0);
+  expect_error(shell(train("")), {"\"saved\" has a checkpoint of step 3: set checkpoint.resume to true"});
+  EXPECT_EQ(steps(), std::vector<int64_t>{3});
+}
+
+TEST_F(Checkpoints, TwoRunsAtOnceAreRefused) {
+  const std::string flags = "--set steps=100000000 --set metrics=null";
+  const Result result = shell(train(flags) + " > out.txt & pid=$!; " + until_a_step_is_in("out.txt") +
+                              train("--set checkpoint.resume=true --set metrics=null") +
+                              "; code=$?; kill -TERM $pid; wait $pid; exit $code");
+  expect_error(result, {"saved: another run writes its checkpoints there (process "});
+}
+
+TEST_F(Checkpoints, DamageIsAnErrorAndPreviousIsTheWayBack) {
+  EXPECT_EQ(shell(train("--set steps=6 --set checkpoint.every_steps=3")).code, 0);
+  EXPECT_EQ(steps(), (std::vector<int64_t>{6, 3}));
+  damage(6);
+  const std::string more = "--set steps=8 --set checkpoint.resume=";
+  const Result refused = shell(train(more + "true"));
+  EXPECT_EQ(refused.code, 2);
+  EXPECT_TRUE(has(refused.err, "saved/step-0000000006/shard-00000-of-00001.")) << refused.err;
+  EXPECT_TRUE(has(refused.err, "is damaged")) << refused.err;
+  EXPECT_EQ(steps(), (std::vector<int64_t>{6, 3}));
+  const Result back = shell(train(more + "previous"));
+  EXPECT_EQ(back.code, 0) << back.err;
+  EXPECT_TRUE(has(back.out, "going on from saved/step-0000000003")) << back.out;
+  EXPECT_EQ(steps(), (std::vector<int64_t>{8, 3}));
+  EXPECT_TRUE(fs::exists(step_path(6) + ".set-aside"));
+}
+
+TEST_F(Checkpoints, AModelOfOtherSizesIsRefused) {
+  EXPECT_EQ(shell(train("")).code, 0);
+  EXPECT_TRUE(has(shell(train("--set checkpoint.resume=true --set precision=fp64")).err, "$.precision: "));
+  std::string run = read_text(path("run.json"));
+  run.replace(run.find("\"hidden_size\": 16"), 17, "\"hidden_size\": 32");
+  write_text(path("run.json"), run);
+  const Result result = shell(train("--set checkpoint.resume=true"));
+  EXPECT_EQ(result.code, 2);
+  EXPECT_TRUE(has(result.err, "weight lm_head.weight is 256 x 16 and not 256 x 32")) << result.err;
+}
+
+// The folder goes while the run is on: the first save into it fails.
+class LostFolder : public Checkpoints {
+ protected:
+  Result run_and_lose(const std::string& flags, const std::string& then) const {
+    return shell(train("--nproc 2 --set layout=dp2 --set checkpoint.every_steps=40 --set steps=100000000 " + flags) +
+                 " > out.txt & pid=$!; " + until_a_step_is_in("out.txt") + "mv saved gone; touch saved; " + then);
+  }
+};
+
+TEST_F(LostFolder, EndsTheRun) {
+  const Result result = run_and_lose("", "wait $pid");
+  EXPECT_EQ(result.code, 1);
+  EXPECT_TRUE(has(result.err, "was not written: saved/step-")) << result.err;
+  EXPECT_TRUE(has(result.err, "Not a directory; there is none")) << result.err;
+}
+
+TEST_F(LostFolder, IsSaidAtEveryStepWhereTheRunGoesOn) {
+  const Result result =
+      run_and_lose("--set checkpoint.on_error=continue",
+                   "for i in $(seq 1000); do [ $(grep -c 'was not written' out.txt) -gt 5 ] && break; "
+                   "sleep 0.01; done; rm saved; mv gone saved; for i in $(seq 1000); do grep -q "
+                   "'^checkpoint of' out.txt && break; sleep 0.01; done; kill -TERM $pid; wait $pid");
+  EXPECT_EQ(result.code, 143) << result.err;
+  EXPECT_TRUE(has(read_text(path("out.txt")), "checkpoint of step 40 was not written: saved/step-0000000040"));
+  EXPECT_GE(steps().size(), 1U);
+  EXPECT_EQ(steps()[0], rows().back()["step"].get<int64_t>());
+}
+
+}  // namespace
+}  // namespace layline::test
