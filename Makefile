@@ -13,7 +13,7 @@ TSAN_TESTS = base trainer_comm trainer_pipeline
 TSAN_UNSEEN = Gloo|Watch
 space := $() $()
 
-.PHONY: all planner demo test test-asan test-tsan properties bench closed-loop closed-loop-slice fuzz format lint clean help
+.PHONY: all planner demo test test-asan test-tsan soak properties bench closed-loop closed-loop-slice fuzz format lint clean help
 .PHONY: setup-build setup-torch setup-huggingface setup-frameworks setup-demo setup-browser setup-lint setup-fuzz
 .DEFAULT_GOAL := all
 
@@ -44,6 +44,10 @@ test-asan: build-asan/build.ninja ## all tests but the trainer's, with address a
 test-tsan: build-tsan/build.ninja ## tests of what has threads, with data races checked
 	@$(call BUILD,build-tsan) --target $(TSAN_TESTS:=_test)
 	@TSAN_OPTIONS=suppressions=$(CURDIR)/tests/trainer/tsan.supp $(call CTEST,build-tsan) --tests-regex '^($(subst $(space),|,$(TSAN_TESTS)))\.' --exclude-regex '$(TSAN_UNSEEN)'
+
+soak: build/build.ninja ## 200 kills of training runs, each resumed under another layout (half an hour)
+	@$(call BUILD,build) --target trainer_programs_test
+	LAYLINE_KILLS=200 build/trainer_programs_test --gtest_filter='Kills.*'
 
 properties: setup-huggingface build/build.ninja ## tests of properties, PROPERTY_SEEDS (5) times on new random examples
 	@$(call BUILD,build)
