@@ -110,6 +110,33 @@ TEST_F(Checkpoints, AModelOfOtherSizesIsRefused) {
   EXPECT_TRUE(has(result.err, "weight lm_head.weight is 256 x 16 and not 256 x 32")) << result.err;
 }
 
+TEST_F(Checkpoints, InfoSaysWhatIsThere) {
+  EXPECT_EQ(shell(train("--set steps=6 --set checkpoint.every_steps=3")).code, 0);
+  const Result text = layline("checkpoint info saved");
+  EXPECT_EQ(text.code, 0) << text.err;
+  for (const char* part : {"saved/step-0000000006\n", "6, 384 tokens, next sample 24", "weights and moments in fp32",
+                           "also there  step 3"}) {
+    EXPECT_TRUE(has(text.out, part)) << part << " is not in " << text.out;
+  }
+  const nlohmann::json json = nlohmann::json::parse(layline("checkpoint info saved/step-0000000003 --json").out);
+  EXPECT_EQ(json["schema_version"], 1);
+  EXPECT_EQ(json["step"], 3);
+  EXPECT_GT(json["size_bytes"].get<int64_t>(), 12 * json["num_parameters"].get<int64_t>());
+  expect_error(layline("checkpoint info none"), {"none: there is no such folder"});
+}
+
+TEST_F(Checkpoints, VerifyNamesWhatIsDamaged) {
+  EXPECT_EQ(shell(train("--nproc 2 --set layout=dp2")).code, 0);
+  const Result good = layline("checkpoint verify saved");
+  EXPECT_EQ(good.code, 0) << good.err;
+  EXPECT_TRUE(has(good.out, "saved/step-0000000003: good: 2 files"));
+  damage(3);
+  const Result bad = layline("checkpoint verify saved --json");
+  EXPECT_EQ(bad.code, 2);
+  EXPECT_TRUE(has(bad.err, "is damaged: bytes ")) << bad.err;
+  EXPECT_EQ(nlohmann::json::parse(bad.out)["mistakes"].size(), 1U);
+}
+
 // The folder goes while the run is on: the first save into it fails.
 class LostFolder : public Checkpoints {
  protected:
