@@ -107,7 +107,7 @@ struct Large {
     manifest.files = {write_shard(folder, "shard", formats::TensorType::kF32, {slice}, {})};
     commit(folder, manifest);
   }
-  std::vector<float> values = std::vector<float>(2048 * 1024);
+  std::vector<float> values = std::vector<float>(size_t{2048} * 1024);
   Manifest manifest;
 };
 

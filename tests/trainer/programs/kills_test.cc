@@ -48,6 +48,10 @@ class Kills : public TrainPrograms {
     return "{} train run.json --nproc " + std::to_string(ranks_of(layout)) + " --set 'layout=" + layout + "' " + flags;
   }
 
+  Result run_and_kill(const std::string& layout, const std::string& kill) const {
+    return shell(command(layout) + " > out.txt & pid=$!; " + kill + "wait $pid");
+  }
+
   // The last row of each step.
   std::map<int, nlohmann::json> steps_of(const std::string& file) const {
     std::map<int, nlohmann::json> steps;
@@ -142,8 +146,10 @@ TEST_F(Kills, LoseNothing) {
       const std::string victims =
           draw(2) == 0 ? "$pid $(pgrep -P $pid)" : "$(pgrep -P $pid | shuf -n 1 --random-source=run.json)";
       // The last run of a series is left alone once there have been enough.
-      const std::string kill = kills < num_kills ? "sleep " + seconds + "; kill -9 " + victims + " 2> kill.txt; " : "";
-      const Result result = shell(command(layout) + " > out.txt & pid=$!; " + kill + "wait $pid");
+      std::string kill;
+      if (kills < num_kills)
+        kill.append("sleep ").append(seconds).append("; kill -9 ").append(victims).append(" 2> kill.txt; ");
+      const Result result = run_and_kill(layout, kill);
       wait_until_nobody_is_left();
       is_done = result.code == 0;
       if (is_done) break;
