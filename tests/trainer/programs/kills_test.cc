@@ -1,6 +1,6 @@
 // Runs that are killed again and again, each time resumed under another layout: nothing of what was trained is lost.
 //
-// LAYLINE_KILLS says how many times (4); `make soak` has 200.
+// LAYLINE_KILLS says how many times; `make soak` has 200, of runs of 60 steps. Without it a few, of shorter runs.
 #include <array>
 #include <cmath>
 #include <cstdlib>
@@ -19,7 +19,8 @@ namespace {
 namespace checkpoint = trainer::checkpoint;
 
 constexpr double kTolerance = 1e-10;
-constexpr int kSteps = 60;
+constexpr int kManySteps = 60, kFewSteps = 20;
+constexpr int kFewKills = 3;
 // Of 4 heads, 4 layers and 30 sequences a step.
 constexpr std::array kLayouts = {"dp1 tp1 pp1 mb1",       "dp2 tp1 pp1 mb1",           "dp3 tp1 pp1 mb1",
                                  "dp5 tp1 pp1 mb1",       "dp1 tp2 pp1 mb1",           "dp1 tp4 pp1 mb1 sp",
@@ -45,7 +46,8 @@ class Kills : public TrainPrograms {
   }
 
   std::string command(const std::string& layout, const std::string& flags = "") const {
-    return "{} train run.json --nproc " + std::to_string(ranks_of(layout)) + " --set 'layout=" + layout + "' " + flags;
+    return "{} train run.json --nproc " + std::to_string(ranks_of(layout)) + " --set 'layout=" + layout +
+           "' --set steps=" + std::to_string(num_steps_) + " " + flags;
   }
 
   Result run_and_kill(const std::string& layout, const std::string& kill) const {
@@ -69,7 +71,7 @@ class Kills : public TrainPrograms {
 
   void expect_same_steps() const {
     const auto wanted = steps_of("alone.jsonl"), found = steps_of("metrics.jsonl");
-    ASSERT_EQ(wanted.size(), static_cast<size_t>(kSteps));
+    ASSERT_EQ(wanted.size(), static_cast<size_t>(num_steps_));
     ASSERT_EQ(found.size(), wanted.size());
     for (const auto& [step, row] : wanted) {
       for (const char* key : {"loss", "grad_norm", "learning_rate", "tokens"}) {
@@ -87,8 +89,8 @@ class Kills : public TrainPrograms {
   }
 
   void expect_same_state() const {
-    const checkpoint::CheckpointReader wanted(checkpoint::step_folder(path("alone"), kSteps));
-    const checkpoint::CheckpointReader found(checkpoint::step_folder(path("saved"), kSteps));
+    const checkpoint::CheckpointReader wanted(checkpoint::step_folder(path("alone"), num_steps_));
+    const checkpoint::CheckpointReader found(checkpoint::step_folder(path("saved"), num_steps_));
     ASSERT_EQ(found.manifest().parameters, wanted.manifest().parameters);
     for (const checkpoint::SavedParameter& parameter : wanted.manifest().parameters) {
       for (const auto kind : {checkpoint::Kind::kWeight, checkpoint::Kind::kExpAvg, checkpoint::Kind::kExpAvgSq}) {
@@ -117,6 +119,8 @@ class Kills : public TrainPrograms {
     ASSERT_EQ(num_processes(), 0);
   }
 
+  int num_steps_ = kFewSteps;
+
  private:
   int num_processes() const {
     int count = 0;
@@ -130,7 +134,9 @@ class Kills : public TrainPrograms {
 
 TEST_F(Kills, LoseNothing) {
   const char* asked = std::getenv("LAYLINE_KILLS");
-  const int num_kills = asked != nullptr ? std::atoi(asked) : 4;
+  const int num_kills = asked != nullptr ? std::atoi(asked) : kFewKills;
+  num_steps_ = asked != nullptr ? kManySteps : kFewSteps;
+  const int most_milliseconds = asked != nullptr ? 2500 : 900;
   std::mt19937 random(20231109);
   const auto draw = [&random](int count) { return static_cast<int>(random() % static_cast<unsigned>(count)); };
 
@@ -142,7 +148,7 @@ TEST_F(Kills, LoseNothing) {
     std::filesystem::remove(path("metrics.jsonl"));
     for (bool is_done = false; !is_done;) {
       const std::string layout = kLayouts[static_cast<size_t>(draw(kLayouts.size()))];
-      const std::string seconds = std::to_string(0.3 + 0.001 * draw(kills < num_kills ? 2500 : 1));
+      const std::string seconds = std::to_string(0.3 + 0.001 * draw(most_milliseconds));
       const std::string victims =
           draw(2) == 0 ? "$pid $(pgrep -P $pid)" : "$(pgrep -P $pid | shuf -n 1 --random-source=run.json)";
       // The last run of a series is left alone once there have been enough.
