@@ -1,7 +1,9 @@
-// An open file that is closed at the end of a scope.
+// An open file or socket that is closed at the end of a scope.
 #pragma once
 
 #include <unistd.h>
+
+#include <utility>
 
 namespace layline::base {
 
@@ -15,11 +17,12 @@ class FileDescriptor {
   }
 
   int get() const { return value_; }  // below 0: it could not be opened
+  // Left to the caller to close.
+  int release() { return std::exchange(value_, -1); }
   // What close() says, which some file systems report lost writes by.
   int close() {
-    const int result = value_ >= 0 ? ::close(value_) : 0;
-    value_ = -1;
-    return result;
+    const int value = release();
+    return value >= 0 ? ::close(value) : 0;
   }
 
  private:

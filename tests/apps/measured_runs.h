@@ -53,15 +53,6 @@ class MeasuredRuns : public Program {
     }
     ADD_FAILURE() << num_processes() << " processes are left";
   }
-
-  int num_processes() const {
-    int count = 0;
-    std::error_code ignored;
-    for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
-      count += std::filesystem::read_symlink(entry.path() / "cwd", ignored).string() + "/" == path("") ? 1 : 0;
-    }
-    return count;
-  }
 };
 
 }  // namespace layline::test

@@ -12,6 +12,7 @@
 #include <fstream>
 #include <iterator>
 #include <string>
+#include <system_error>
 #include <vector>
 
 namespace layline::test {
@@ -58,6 +59,15 @@ class Program : public testing::Test {
     result.code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
     result.err = read_text(errors);
     return result;
+  }
+  // How many run in the test's folder.
+  int num_processes() const {
+    int count = 0;
+    std::error_code ignored;
+    for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
+      count += std::filesystem::read_symlink(entry.path() / "cwd", ignored).string() + "/" == path("") ? 1 : 0;
+    }
+    return count;
   }
   Result layline(const std::string& arguments) const { return shell("{} " + arguments); }
 

@@ -44,16 +44,6 @@ class Train : public Program {
     ADD_FAILURE() << num_processes() << " processes are left";
   }
 
-  // That run in the test's folder.
-  int num_processes() const {
-    int count = 0;
-    std::error_code ignored;
-    for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
-      count += std::filesystem::read_symlink(entry.path() / "cwd", ignored).string() + "/" == path("") ? 1 : 0;
-    }
-    return count;
-  }
-
   // Starts a run in the background, sends it signals when every rank has said "up", and waits for it.
   Result interrupted(int num_ranks, const std::string& script, const std::string& signals) const {
     write_text(path("rank"), "#!/bin/bash\n" + script + "\n");

@@ -9,7 +9,7 @@
 #include <cassert>
 #include <cerrno>
 #include <cstring>
-#include <limits>
+#include <map>
 #include <mutex>
 #include <optional>
 #include <system_error>
@@ -41,14 +41,15 @@ std::string manifest_path(const std::string& folder) { return folder + "/" + std
 // A file of the checkpoint, opened when it is first read. Its header and its hashes are checked then.
 class CheckpointReader::File {
  public:
-  File(std::string path, const SavedFile& saved, std::atomic<int64_t>& bytes_read)
-      : path_(std::move(path)), saved_(saved), bytes_read_(bytes_read) {
+  File(std::string path, const Manifest& manifest, const SavedFile& saved, std::atomic<int64_t>& bytes_read)
+      : path_(std::move(path)), manifest_(manifest), saved_(saved), bytes_read_(bytes_read) {
     struct stat info = {};
     if (::stat(path_.c_str(), &info) != 0) throw InputError(path_, fmt::format("cannot read: {}", reason()));
     if (info.st_size != saved.size_bytes) {
       throw InputError(path_,
                        fmt::format("is damaged: it has {} bytes, {} were written", info.st_size, saved.size_bytes));
     }
+    place_tensors();
   }
 
   // The bytes [first, last) of a tensor of size_bytes that begins at `begin` in the file and at `block` among the
@@ -70,44 +71,46 @@ class CheckpointReader::File {
   // The first hash of the tensor that begins there: hashes are in the order of the file.
   int64_t first_block(int64_t begin_bytes) {
     open();
-    return blocks_.at(begin_bytes);
+    return tensors_.at(begin_bytes).first_block;
   }
 
   // All of it.
   void verify() {
     open();
-    for (const auto& [begin, block] : blocks_) {
-      const int64_t size = sizes_.at(begin);
-      read(begin, size, block, 0, size, [](int64_t, std::span<const std::byte>) {});
+    for (const auto& [begin, tensor] : tensors_) {
+      read(begin, tensor.size_bytes, tensor.first_block, 0, tensor.size_bytes,
+           [](int64_t, std::span<const std::byte>) {});
     }
     check_header();
   }
 
-  // The tensors of the slices.
-  void set_tensors(const Manifest& manifest) {
+ private:
+  struct Tensor {
+    int64_t size_bytes = 0;
+    int64_t first_block = 0;  // among the hashes, which are in the order of the file
+  };
+
+  // visit(slice, kind) for each tensor but the hashes.
+  template <typename Visit>
+  void for_each_tensor(const Visit& visit) const {
     for (const SavedSlice& slice : saved_.slices) {
-      const int64_t size = slice.box.size() * formats::num_bytes(manifest.type);
-      for (int64_t kind = 0; kind < manifest.num_kinds(); ++kind) {
-        const std::string& name = manifest.parameters[static_cast<size_t>(slice.parameter)].name;
-        const int64_t begin = slice.begin_bytes[static_cast<size_t>(kind)];
-        sizes_[begin] = size;
-        names_[begin] = tensor_name(static_cast<Kind>(kind), name, slice.box);
-      }
-    }
-    std::vector<int64_t> begins;
-    for (const auto& [begin, size] : sizes_) begins.push_back(begin);
-    std::sort(begins.begin(), begins.end());
-    int64_t block = 0;
-    for (const int64_t begin : begins) {
-      blocks_[begin] = block;
-      block += num_blocks(sizes_.at(begin));
-    }
-    if (block != saved_.num_hashes) {
-      throw InputError(path_, fmt::format("has {} hashes for {} blocks", saved_.num_hashes, block));
+      for (int64_t kind = 0; kind < manifest_.num_kinds(); ++kind) visit(slice, static_cast<size_t>(kind));
     }
   }
 
- private:
+  void place_tensors() {
+    for_each_tensor([this](const SavedSlice& slice, size_t kind) {
+      tensors_[slice.begin_bytes[kind]].size_bytes = slice.box.size() * formats::num_bytes(manifest_.type);
+    });
+    int64_t block = 0;
+    for (auto& [begin, tensor] : tensors_) {
+      tensor.first_block = block;
+      block += num_blocks(tensor.size_bytes);
+    }
+    if (block == saved_.num_hashes) return;
+    throw InputError(path_, fmt::format("has {} hashes for {} blocks", saved_.num_hashes, block));
+  }
+
   void open() {
     std::call_once(opened_, [this] {
       file_.emplace(::open(path_.c_str(), O_RDONLY | O_CLOEXEC));
@@ -150,26 +153,30 @@ class CheckpointReader::File {
   void check_header() const {
     const formats::MappedFile mapped(path_);
     const formats::SafetensorsHeader header = formats::parse_safetensors_header(mapped.bytes(), path_);
-    for (const auto& [begin, name] : names_) {
+    for_each_tensor([&](const SavedSlice& slice, size_t kind) {
+      const std::string& parameter = manifest_.parameters[static_cast<size_t>(slice.parameter)].name;
+      const std::string name = tensor_name(static_cast<Kind>(kind), parameter, slice.box);
+      const int64_t begin = slice.begin_bytes[kind];
       const auto found = header.tensors.find(name);
       if (found == header.tensors.end() || found->second.begin_bytes != begin ||
-          found->second.size_bytes != sizes_.at(begin)) {
+          found->second.size_bytes != tensors_.at(begin).size_bytes) {
         throw InputError(path_, fmt::format("tensor {} is not where the manifest has it", name));
       }
-    }
-    if (header.tensors.size() != names_.size() + 1) {
-      throw InputError(path_, fmt::format("has {} tensors, the manifest {}", header.tensors.size(), names_.size() + 1));
+    });
+    if (header.tensors.size() != tensors_.size() + 1) {
+      throw InputError(path_,
+                       fmt::format("has {} tensors, the manifest {}", header.tensors.size(), tensors_.size() + 1));
     }
   }
 
   std::string path_;
+  const Manifest& manifest_;
   const SavedFile& saved_;
   std::atomic<int64_t>& bytes_read_;
   std::once_flag opened_;
   std::optional<base::FileDescriptor> file_;
   std::vector<uint64_t> hashes_;
-  std::unordered_map<int64_t, int64_t> blocks_, sizes_;  // by first byte of a tensor
-  std::unordered_map<int64_t, std::string> names_;
+  std::map<int64_t, Tensor> tensors_;  // by first byte
 };
 
 // Where the rectangles of each weight are.
@@ -185,8 +192,7 @@ CheckpointReader::CheckpointReader(std::string folder)
     for (const SavedSlice& slice : saved.slices) {
       index->places[manifest_.parameters[static_cast<size_t>(slice.parameter)].name].push_back({files_.size(), &slice});
     }
-    files_.push_back(std::make_unique<File>(folder_ + "/" + saved.name, saved, bytes_read_));
-    files_.back()->set_tensors(manifest_);
+    files_.push_back(std::make_unique<File>(folder_ + "/" + saved.name, manifest_, saved, bytes_read_));
   }
   index_ = std::move(index);
 }

@@ -17,6 +17,7 @@
 #include <utility>
 
 #include "layline/base/error.h"
+#include "layline/base/file_descriptor.h"
 
 namespace layline::trainer::comm {
 
@@ -25,20 +26,7 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
-class Socket {
- public:
-  explicit Socket(int descriptor) : descriptor_(descriptor) {}
-  Socket(const Socket&) = delete;
-  Socket& operator=(const Socket&) = delete;
-  ~Socket() {
-    if (descriptor_ >= 0) close(descriptor_);
-  }
-  int get() const { return descriptor_; }
-  int release() { return std::exchange(descriptor_, -1); }
-
- private:
-  int descriptor_;
-};
+using Socket = base::FileDescriptor;
 
 std::string error_text(int error) { return std::generic_category().message(error); }
 

@@ -103,12 +103,7 @@ void check_checkpoints(const RunConfig& config) {
   if (access(directory.c_str(), W_OK) != 0) {
     fail(config, key, fmt::format("\"{}\" cannot be written: {}", directory, std::generic_category().message(errno)));
   }
-  const std::vector<int64_t> steps = with_key(config, key, [&] { return checkpoint::committed_steps(directory); });
-  if (config.checkpoint.resume != Resume::kNo || steps.empty()) return;
-  fail(config, key,
-       fmt::format("\"{}\" has a checkpoint of step {}: set checkpoint.resume to true to go on from it, or choose "
-                   "another folder",
-                   directory, steps.front()));
+  check_checkpoints_are_own(config);
 }
 
 // Whether it is a text file; an indexed data set has its tokens in a file of another name.
@@ -130,6 +125,17 @@ void check_sources(const RunConfig& config, const char* key, const std::vector<D
 }
 
 }  // namespace
+
+void check_checkpoints_are_own(const RunConfig& config) {
+  const std::string& directory = config.checkpoint.directory;
+  const char* key = "checkpoint.directory";
+  const std::vector<int64_t> steps = with_key(config, key, [&] { return checkpoint::committed_steps(directory); });
+  if (config.checkpoint.resume != Resume::kNo || steps.empty()) return;
+  fail(config, key,
+       fmt::format("\"{}\" has a checkpoint of step {}: set checkpoint.resume to true to go on from it, or choose "
+                   "another folder",
+                   directory, steps.front()));
+}
 
 void check_build(const RunConfig& config) {
   if (config.device == Device::kCuda) fail(config, "device", "this build has no CUDA support; want \"cpu\"");

@@ -15,6 +15,9 @@ void check_build(const RunConfig& config);
 // appended to input.
 void check_files(const RunConfig& config);
 
+// Throws base::InputError when the run does not resume and its directory has checkpoints, which are another run's.
+void check_checkpoints_are_own(const RunConfig& config);
+
 // Both.
 void check_run(const RunConfig& config);
 

@@ -22,6 +22,7 @@
 #include "layline/trainer/checkpoint/folder.h"
 #include "layline/trainer/checkpoint/reader.h"
 #include "layline/trainer/checkpoint/shard_file.h"
+#include "layline/trainer/config/check_run.h"
 #include "layline/trainer/loop/load_state.h"
 #include "layline/trainer/loop/state_copy.h"
 #include "layline/trainer/model/mutation.h"
@@ -82,6 +83,9 @@ struct Checkpointer::State {
   }
   std::string entry_path(int64_t rank) const { return folder + "/" + shard_name(rank) + ".json"; }
 
+  formats::TensorType type() const {
+    return job.dtype == at::kDouble ? formats::TensorType::kF64 : formats::TensorType::kF32;
+  }
   void prepare_directory();
   int64_t choose_step();
   Manifest manifest() const;
@@ -108,8 +112,8 @@ struct Checkpointer::State {
   Progress saving;  // by the current save
   std::string folder;
   Clock::time_point save_start;
-  int64_t saved_step = 0;  // committed last
-  std::string failure;     // of the last save, until one succeeds
+  std::optional<int64_t> saved_step;  // committed last
+  std::string failure;                // of the last save, until one succeeds
   int64_t failed_step = 0;
 };
 
@@ -124,19 +128,15 @@ Checkpointer::Checkpointer(const config::RunConfig& config, const TrainingJob& j
 }
 
 Checkpointer::~Checkpointer() {
-  state_->is_cancelled = true;  // the task's end is waited for
+  state_->is_cancelled = true;
+  if (state_->task.valid()) state_->task.wait();  // it uses the state
 }
 
 void Checkpointer::State::prepare_directory() {
   const std::string& directory = config.checkpoint.directory;
   lock.emplace(directory);
+  config::check_checkpoints_are_own(config);
   checkpoint::remove_unfinished(directory);
-  const std::vector<int64_t> steps = checkpoint::committed_steps(directory);
-  if (config.checkpoint.resume != config::Resume::kNo || steps.empty()) return;
-  throw base::InputError(config::place_of(config, "checkpoint.directory"),
-                         fmt::format("\"{}\" has a checkpoint of step {}: set checkpoint.resume to true to go on from "
-                                     "it, or choose another directory",
-                                     directory, steps.front()));
 }
 
 // On rank 0; -1: there is none.
@@ -156,12 +156,12 @@ int64_t Checkpointer::State::choose_step() {
   return steps[1];
 }
 
-Progress Checkpointer::resume() {
+std::optional<Progress> Checkpointer::resume() {
   State& s = *state_;
   const at::Tensor step = at::full({1}, -1, at::kLong);
   if (s.is_main()) step.fill_(s.choose_step());
   s.trainer.world().broadcast(step, 0);
-  if (step.item<int64_t>() < 0) return {};
+  if (step.item<int64_t>() < 0) return std::nullopt;
   const Clock::time_point start = Clock::now();
   const CheckpointReader reader(checkpoint::step_folder(s.config.checkpoint.directory, step.item<int64_t>()));
   const Manifest& manifest = reader.manifest();
@@ -175,7 +175,7 @@ Progress Checkpointer::resume() {
                       base::format_seconds(seconds_since(start))));
     for (const std::string& line : differences(manifest, s.config)) s.say(line);
   }
-  return {manifest.step, manifest.tokens, mutated(Mutation::kForgetDataPosition) ? 0 : manifest.next_sample};
+  return Progress{manifest.step, manifest.tokens, mutated(Mutation::kForgetDataPosition) ? 0 : manifest.next_sample};
 }
 
 bool Checkpointer::is_due(int64_t step) const {
@@ -191,7 +191,7 @@ Manifest Checkpointer::State::manifest() const {
   manifest.seed = config.seed;
   manifest.layout = layout::to_text(job.layout);
   manifest.run = config::to_json(config);
-  manifest.type = job.dtype == at::kDouble ? formats::TensorType::kF64 : formats::TensorType::kF32;
+  manifest.type = type();
   manifest.parameters = parameters;
   return manifest;
 }
@@ -209,9 +209,8 @@ void Checkpointer::State::write_shard() {
   }
   make_folder(folder);
   const int64_t rank = trainer.world().rank();
-  const formats::TensorType type = job.dtype == at::kDouble ? formats::TensorType::kF64 : formats::TensorType::kF32;
   const checkpoint::SavedFile saved =
-      checkpoint::write_shard(folder, shard_name(rank), type, copy->slices(),
+      checkpoint::write_shard(folder, shard_name(rank), type(), copy->slices(),
                               {{"format", "layline-checkpoint"}, {"step", std::to_string(saving.step)}},
                               [this] { return is_cancelled.load(); });
   base::write_file_atomically(entry_path(rank), checkpoint::to_json(saved));
@@ -230,7 +229,11 @@ void Checkpointer::State::write_manifest() const {
     std::error_code ignored;
     std::filesystem::remove(entry_path(rank), ignored);
   }
-  checkpoint::prune(config.checkpoint.directory, config.checkpoint.keep);
+  try {
+    checkpoint::prune(config.checkpoint.directory, config.checkpoint.keep);
+  } catch (const base::InputError&) {
+    // The checkpoint is there: what could not be removed goes after the next save.
+  }
 }
 
 void Checkpointer::save(const Progress& progress) {
@@ -259,7 +262,7 @@ Checkpointer::Status Checkpointer::status() const {
 std::string Checkpointer::State::failure_text() const {
   return fmt::format(
       "the checkpoint of step {} was not written: {}; {}", failed_step, failure,
-      saved_step == 0 ? std::string("there is none") : fmt::format("the last good one is of step {}", saved_step));
+      saved_step ? fmt::format("the last good one is of step {}", *saved_step) : std::string("there is none"));
 }
 
 void Checkpointer::after_step(Status of_all) {

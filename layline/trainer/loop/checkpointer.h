@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "layline/trainer/config/run_config.h"
@@ -39,10 +40,10 @@ class Checkpointer {
   Checkpointer(const config::RunConfig& config, const TrainingJob& job, RankTrainer& trainer, Say say);
   ~Checkpointer();
 
-  // Loads the checkpoint to go on from into the trainer: how far it had come; none (step 0, the trainer untouched) when
+  // Loads the checkpoint to go on from into the trainer: how far it had come; nothing, and the trainer untouched, when
   // there is none or the run does not resume. Every rank calls it. Throws base::InputError when the checkpoint is
   // damaged, or not of such a run.
-  Progress resume();
+  std::optional<Progress> resume();
 
   bool is_due(int64_t step) const;
   // Copies this rank's part and starts to write it. Waits for the save before it, if that is not finished. Every rank

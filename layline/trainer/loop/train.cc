@@ -74,9 +74,12 @@ class Run {
     if (!config.data.valid.empty()) valid_data_.emplace(open_validation_data(config));
     if (!config.checkpoint.directory.empty()) {
       checkpoints_.emplace(config, job_, trainer_, [this](const std::string& line) { say_later(line); });
-      done_ = checkpoints_->resume();
+      if (const std::optional<Progress> resumed = checkpoints_->resume()) {
+        done_ = *resumed;
+        return;
+      }
     }
-    if (done_.step == 0) set_first_weights();
+    set_first_weights();
   }
 
   void run() {

@@ -55,7 +55,7 @@ std::string run_second(const TinyCase& tiny, const Interruption& interruption, c
   const loop::TrainingJob job = training_job(tiny, interruption.after);
   loop::RankTrainer trainer(job, factory);
   loop::Checkpointer checkpoints(config, job, trainer, ignore);
-  const loop::Progress start = checkpoints.resume();
+  const loop::Progress start = checkpoints.resume().value_or(loop::Progress{});
   if (start.step != interruption.saved_step) return fmt::format("resumed at step {}", start.step);
   const int64_t next = start.next_sample / tiny.global_batch + 1;
   if (next != start.step + 1) return fmt::format("resumed at sample {}", start.next_sample);

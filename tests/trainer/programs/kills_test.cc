@@ -120,16 +120,6 @@ class Kills : public TrainPrograms {
   }
 
   int num_steps_ = kFewSteps;
-
- private:
-  int num_processes() const {
-    int count = 0;
-    std::error_code ignored;
-    for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
-      count += std::filesystem::read_symlink(entry.path() / "cwd", ignored).string() + "/" == path("") ? 1 : 0;
-    }
-    return count;
-  }
 };
 
 TEST_F(Kills, LoseNothing) {

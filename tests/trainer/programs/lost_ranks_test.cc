@@ -41,7 +41,7 @@ class LostRanks : public TrainPrograms {
   void expect_nobody_left() const {
     int left = 0;
     for (const auto start = Clock::now(); seconds_since(start) < kSoonSeconds;) {
-      left = num_ranks();
+      left = num_processes();
       if (left == 0) return;
       std::this_thread::sleep_for(std::chrono::milliseconds(50));
     }
@@ -49,15 +49,6 @@ class LostRanks : public TrainPrograms {
   }
 
  private:
-  int num_ranks() const {
-    int count = 0;
-    std::error_code ignored;
-    for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
-      count += std::filesystem::read_symlink(entry.path() / "cwd", ignored).string() + "/" == path("") ? 1 : 0;
-    }
-    return count;
-  }
-
   Clock::time_point start_;
 };
 
