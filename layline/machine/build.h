@@ -9,9 +9,6 @@
 
 namespace layline::machine {
 
-// Where so large a share of a table's points is noisy, or one that matters, a person is told.
-inline constexpr double kNoisySpread = 0.15;
-
 // Of complete samples. Throws base::InputError when points are missing.
 spec::Cluster build_cluster(const Samples& samples);
 

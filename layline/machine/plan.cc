@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
+#include <numeric>
 
 #include "layline/spec/measured_names.h"
 
@@ -11,9 +13,10 @@ namespace {
 namespace m = spec::measured;
 using spec::Precision;
 
+constexpr double kSecondsInAll = 90;
 constexpr Precision kPrecisions[] = {Precision::kBf16, Precision::kFp32};
 
-const std::vector<double> kTokens = {64, 256, 1024, 2048};
+const std::vector<double> kTokens = {64, 256, 1024};
 const std::vector<double> kWidths = {128, 384, 1024, 2048};
 const std::vector<double> kFewTokens = {64, 512};  // in fp32, of which there is less to expect
 const std::vector<double> kFewWidths = {128, 512, 2048};
@@ -23,7 +26,7 @@ const std::vector<double> kFewHeads = {3, 12};
 const std::vector<double> kSequences = {64, 256, 1024};
 const std::vector<double> kBytes = {64, 4096, 65536, 1 << 20, 8 << 20};
 const std::vector<double> kHiddens = {256, 768};
-const std::vector<double> kLayerTokens = {64, 512};
+const std::vector<double> kLayerTokens = {64, 384};
 const std::vector<double> kFewHiddens = {256};
 
 const std::vector<double>& hiddens_of(Precision precision) {
@@ -118,6 +121,13 @@ std::vector<Point> points_for(int num_ranks, int num_cores) {
     points.insert(points.end(), more.begin(), more.end());
   }
   return points;
+}
+
+double seconds_for(int num_ranks, int num_cores) {
+  const auto weight = [&](int count) { return count * static_cast<double>(points_for(count, num_cores).size()); };
+  const std::vector<int> counts = rank_counts(num_cores);
+  const double all = std::transform_reduce(counts.begin(), counts.end(), 0.0, std::plus<>(), weight);
+  return kSecondsInAll * weight(num_ranks) / all;
 }
 
 }  // namespace layline::machine

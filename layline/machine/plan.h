@@ -31,4 +31,8 @@ std::vector<Series> series_for(int num_ranks, int num_cores);
 std::vector<Point> points_of(const Series& series);
 std::vector<Point> points_for(int num_ranks, int num_cores);
 
+// Of the time that is meant for all numbers of ranks, the share of this one. What has been measured once is measured
+// again until it is over, if it is doubtful.
+double seconds_for(int num_ranks, int num_cores);
+
 }  // namespace layline::machine

@@ -10,7 +10,7 @@ spec::Model probe_model(int64_t hidden) {
   spec::Model model;
   model.name = "probe";
   model.title = "Probe";
-  model.num_layers = hidden < kWide ? 16 : 4;
+  model.num_layers = hidden < kWide ? 6 : 2;
   model.hidden = hidden;
   model.head_size = 64;
   model.num_heads = hidden / model.head_size;

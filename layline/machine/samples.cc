@@ -121,17 +121,17 @@ std::map<Point, double> seconds_of_points(const Samples& samples, int num_ranks)
 
 std::vector<Point> doubtful_points(const Samples& samples, int num_ranks) {
   constexpr double kTolerance = 1.1;
-  const std::map<Point, double> seconds = seconds_of_points(samples, num_ranks);
+  const std::map<Point, Sample> best = best_samples(samples, num_ranks);
   const auto is_part_of = [](const Point& small, const Point& large) {
     return small.table == large.table && std::equal(small.sizes.begin(), small.sizes.end(), large.sizes.begin(),
                                                     large.sizes.end(), std::less_equal<>());
   };
   std::vector<Point> doubtful;
-  for (const auto& own : seconds) {
-    const bool is_slow = std::any_of(seconds.begin(), seconds.end(), [&](const auto& other) {
-      return is_part_of(own.first, other.first) && own.second > kTolerance * other.second;
+  for (const auto& [point, sample] : best) {
+    const bool is_slow = std::any_of(best.begin(), best.end(), [&, &small = point, &own = sample](const auto& other) {
+      return is_part_of(small, other.first) && counted_seconds(own) > kTolerance * counted_seconds(other.second);
     });
-    if (is_slow) doubtful.push_back(own.first);
+    if (is_slow || sample.spread > kNoisySpread) doubtful.push_back(point);
   }
   return doubtful;
 }

@@ -10,6 +10,9 @@
 
 namespace layline::machine {
 
+// A sample whose median repeat is slower than the fastest by more than this share is noisy.
+inline constexpr double kNoisySpread = 0.15;
+
 struct MachineInfo {
   std::string name;  // processor, cores, memory
   int num_cores = 1;
@@ -51,8 +54,8 @@ std::map<Point, Sample> best_samples(const Samples& samples, int num_ranks);
 // one of collectives and of whole layers, which are to take what they take in training.
 std::map<Point, double> seconds_of_points(const Samples& samples, int num_ranks);
 
-// The measured points of num_ranks that took longer than a larger one of their table by more than a tenth: something
-// else ran meanwhile.
+// The measured points of num_ranks that are noisy, or took longer than a larger one of their table by more than a
+// tenth: something else ran meanwhile.
 std::vector<Point> doubtful_points(const Samples& samples, int num_ranks);
 
 }  // namespace layline::machine

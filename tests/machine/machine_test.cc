@@ -100,6 +100,26 @@ TEST_F(SampleFile, OfAnotherKindIsRefused) {
   EXPECT_THROW(read_samples(path_), base::InputError);
 }
 
+TEST(Samples, ThatAreNoisyAreDoubtfulUntilOneIsNot) {
+  Samples noisy = samples();
+  const auto of_two = std::find_if(noisy.samples.begin(), noisy.samples.end(),
+                                   [](const Sample& sample) { return sample.num_ranks == 2; });
+  const Sample calm = *of_two;
+  of_two->spread = 2 * kNoisySpread;
+  ASSERT_EQ(doubtful_points(noisy, 2).size(), 1U);
+  EXPECT_EQ(doubtful_points(noisy, 2).front(), calm.point);
+  EXPECT_TRUE(doubtful_points(noisy, 1).empty());
+  noisy.samples.push_back(calm);  // measured again
+  EXPECT_TRUE(doubtful_points(noisy, 2).empty());
+}
+
+TEST(Time, IsSharedByAllNumbersOfRanks) {
+  double sum = 0;
+  for (const int num_ranks : rank_counts(kCores)) sum += seconds_for(num_ranks, kCores);
+  EXPECT_NEAR(sum, 90, 1e-9);
+  EXPECT_GT(seconds_for(2, 2), seconds_for(1, 2));
+}
+
 TEST(Samples, ThatTookLongerThanALargerOneAreDoubtful) {
   Samples noisy = samples();
   EXPECT_TRUE(doubtful_points(noisy, 1).empty());

@@ -32,6 +32,15 @@ class CheckpointReader {
   // The weight has the box. Throws base::InputError for damage, and when the file cannot be read.
   void read(Kind kind, const std::string& parameter, const Box& box, std::span<std::byte> out) const;
 
+  struct Request {
+    Kind kind = Kind::kWeight;
+    std::string parameter;
+    Box box;
+    std::span<std::byte> out;
+  };
+  // The same for many, in pieces, by several threads.
+  void read(const std::vector<Request>& requests) const;
+
   // Reads everything that file `index` of the manifest holds, and compares its header with the manifest. Throws
   // base::InputError.
   void verify_file(size_t index) const;

@@ -104,6 +104,7 @@ std::vector<std::string> differences(const checkpoint::Manifest& manifest, const
 }
 
 void load_state(const checkpoint::CheckpointReader& reader, RankTrainer& trainer, int64_t steps_done) {
+  std::vector<checkpoint::CheckpointReader::Request> requests;
   trainer.for_each_state([&](const optimizer::OptimizerState& state) {
     const std::array<const at::Tensor*, checkpoint::kNumKinds> tensors = {&state.master, &state.exp_avg,
                                                                           &state.exp_avg_sq};
@@ -112,11 +113,14 @@ void load_state(const checkpoint::CheckpointReader& reader, RankTrainer& trainer
       for (size_t kind = 0; kind < tensors.size(); ++kind) {
         if (kind > 0 && model::mutated(model::Mutation::kForgetMoments)) continue;
         auto* first = static_cast<std::byte*>(tensors[kind]->mutable_data_ptr()) + slice.offset * bytes;
-        reader.read(static_cast<Kind>(kind), state.parameter->name, slice.box,
-                    {first, static_cast<size_t>(slice.box.size() * bytes)});
+        requests.push_back({static_cast<Kind>(kind),
+                            state.parameter->name,
+                            slice.box,
+                            {first, static_cast<size_t>(slice.box.size() * bytes)}});
       }
     }
   });
+  reader.read(requests);
   trainer.state_changed(model::mutated(model::Mutation::kForgetSteps) ? 0 : steps_done);
 }
 

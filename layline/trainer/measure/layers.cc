@@ -32,6 +32,7 @@ struct Probe {
         buffers({stage.groups()}, 1, at::TensorOptions().dtype(dtype)) {
     for (model::ParameterGroup* weights : stage.groups()) Operands::fill(weights->value);
     context.tp = group.get();
+    context.sequence_parallel = sp;
     context.head_size = spec.head_size;
     context.rope = kernels::make_rope_table(machine::kProbeSequence, spec.head_size, {}, dtype);
     const int64_t own_sequence = machine::kProbeSequence / (sp ? tp : 1);

@@ -12,6 +12,7 @@
 
 #include "layline/base/error.h"
 #include "layline/base/file.h"
+#include "layline/machine/plan.h"
 #include "layline/machine/samples.h"
 #include "layline/trainer/comm/gloo_group.h"
 #include "layline/trainer/comm/rendezvous.h"
@@ -33,7 +34,7 @@ constexpr size_t kRepeats = 3;
 constexpr size_t kLongRepeats = 2;     // of calls that take longer than kMostSeconds
 constexpr size_t kMostRepeats = 6;     // of what is noisy, …
 constexpr double kMostSeconds = 0.05;  // … until it has taken that long
-constexpr int kMostRounds = 1;         // over points that are doubtful
+constexpr int kMostRounds = 5;         // over points that are doubtful
 constexpr double kNoise = 0.05;
 
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
@@ -73,8 +74,12 @@ machine::Sample measure(const machine::Point& point, comm::GroupFactory& factory
   if (once > kMostSeconds) seconds.push_back(once);
   const size_t repeats = once > kMostSeconds ? kLongRepeats : kRepeats;
   double spent = 0;
-  while (seconds.size() < repeats ||
-         (seconds.size() < kMostRepeats && spent < kMostSeconds && relative_spread(seconds) > kNoise)) {
+  const auto wants_more = [&] {
+    if (seconds.size() < repeats) return true;
+    const bool has_time = seconds.size() < kRepeats || (seconds.size() < kMostRepeats && spent < kMostSeconds);
+    return has_time && relative_spread(seconds) > kNoise;
+  };
+  while (wants_more()) {
     seconds.push_back(time_calls(operation, world, calls));
     spent += largest(world, seconds.back() * static_cast<double>(calls));
   }
@@ -109,15 +114,19 @@ void measure_all(comm::GroupFactory& factory, const std::string& samples_file) {
   const at::NoGradGuard no_grad;
   const std::unique_ptr<comm::Group> world = factory.make_world();
   const Appender appender(samples_file);
+  const int num_ranks = static_cast<int>(world->size());
+  const Clock::time_point start = Clock::now();
   for (int round = 0; round <= kMostRounds; ++round) {
     const machine::Samples samples = machine::read_samples(samples_file);
-    const int num_ranks = static_cast<int>(world->size());
+    const int num_cores = samples.machine.num_cores;
     const std::vector<machine::Point> points =
         round == 0 ? machine::missing_points(samples, num_ranks) : machine::doubtful_points(samples, num_ranks);
     world->barrier();  // before anybody writes what others still read
-    const bool shares = num_ranks > samples.machine.num_cores;
     for (const machine::Point& point : points) {
-      const machine::Sample sample = measure(point, factory, *world, shares ? kSharedRepeatSeconds : kRepeatSeconds);
+      const bool is_late = largest(*world, seconds_since(start)) > machine::seconds_for(num_ranks, num_cores);
+      if (round > 0 && is_late) return;
+      const machine::Sample sample =
+          measure(point, factory, *world, num_ranks > num_cores ? kSharedRepeatSeconds : kRepeatSeconds);
       if (world->rank() == 0) appender.append(machine::to_line(sample));
     }
     world->barrier();

@@ -165,5 +165,50 @@ TEST_F(LostFolder, IsSaidAtEveryStepWhereTheRunGoesOn) {
   EXPECT_EQ(steps()[0], rows().back()["step"].get<int64_t>());
 }
 
+// A small file system of its own, of which only the command in quotes and its children know.
+class SmallDisk : public Checkpoints {
+ protected:
+  void SetUp() override {
+    Checkpoints::SetUp();
+    if (shell("unshare --mount --map-root-user true").code != 0) GTEST_SKIP() << "no mounts without being root";
+    fs::create_directory(path("saved"));
+  }
+  Result on_disk(const std::string& options, const std::string& command) const {
+    return shell("unshare --mount --map-root-user sh -c 'mount -t tmpfs -o " + options + " none saved && { " + command +
+                 "; }'");
+  }
+  static constexpr const char* kVerify =
+      "code=$?; {} checkpoint verify saved/step-0000000003; {} checkpoint verify saved/step-0000000006; "
+      "ls saved; exit $code";
+  // Two checkpoints of the run have room on it, and a half.
+  static constexpr const char* kRoomForTwo = "size=430k";
+};
+
+TEST_F(SmallDisk, AFullOneEndsTheRunAndLeavesWhatIsThere) {
+  const Result result = on_disk(kRoomForTwo, train("--nproc 2 --set layout=dp2 --set steps=9 --set "
+                                                   "checkpoint.every_steps=3; ") +
+                                                 kVerify);
+  EXPECT_EQ(result.code, 1);
+  EXPECT_TRUE(has(result.err, "the checkpoint of step 9 was not written: ")) << result.err;
+  EXPECT_TRUE(has(result.err, "No space left on device; the last good one is of step 6")) << result.err;
+  EXPECT_TRUE(has(result.out, "saved/step-0000000003: good")) << result.out;
+  EXPECT_TRUE(has(result.out, "saved/step-0000000006: good")) << result.out;
+  EXPECT_FALSE(has(result.out, "step-0000000009\n")) << result.out;
+}
+
+TEST_F(SmallDisk, AFullOneIsSaidAtEveryStepWhereTheRunGoesOn) {
+  const Result result =
+      on_disk(kRoomForTwo,
+              train("--set steps=30 --set checkpoint.every_steps=3 --set checkpoint.on_error=continue; ") + kVerify);
+  EXPECT_EQ(result.code, 1) << "the last step was not saved";
+  EXPECT_EQ(rows().size(), 30U);
+  EXPECT_TRUE(has(result.out, "the checkpoint of step 9 was not written: ")) << result.out;
+  EXPECT_TRUE(has(result.out, "saved/step-0000000006: good")) << result.out;
+}
+
+TEST_F(SmallDisk, AReadOnlyOneIsRefusedAtTheStart) {
+  expect_error(on_disk("size=1m,ro", train("")), {"saved", "Read-only file system"});
+}
+
 }  // namespace
 }  // namespace layline::test
