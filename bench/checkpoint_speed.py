@@ -90,18 +90,19 @@ class Bench:
                 "seconds_held_a_save": statistics.median(held), "bytes": size}
 
     def save_and_load(self):
+        short = {"steps": 1, "sequence_length": 64, "global_batch": 1, "layout": "dp1 tp1 pp1 mb1"}  # what is saved is the same
         saves, writes, loads, reads = [], [], [], []
         target = self.folder / "dd"
         for repeat in range(self.options.repeats):
             saved = self.folder / f"saved-{repeat}"
-            _, _, text = self.train(f"save-{repeat}", **{"steps": 1, "checkpoint.directory": str(saved)})
+            _, _, text = self.train(f"save-{repeat}", **{**short, "checkpoint.directory": str(saved)})
             saves.append(seconds_in(re.search(r"checkpoint of step 1: .* in (.*)", text).group(0)))
             files = self.files(saved)
             size = sum(path.stat().st_size for path in files)
             count = [f"count={size}", "iflag=count_bytes"]
             writes.append(dd(["if=/dev/zero", f"of={target}", *count, "conv=fdatasync"]))
             drop_cache([*files, target])
-            _, _, text = self.train(f"load-{repeat}", **{"steps": 1, "checkpoint.directory": str(saved),
+            _, _, text = self.train(f"load-{repeat}", **{**short, "checkpoint.directory": str(saved),
                                                         "checkpoint.resume": True})
             loads.append(seconds_in(re.search(r"going on from .*\(read in (.*)\)", text).group(1)))
             drop_cache([*files, target])

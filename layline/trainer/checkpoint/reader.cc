@@ -9,10 +9,12 @@
 #include <algorithm>
 #include <cassert>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <optional>
 #include <system_error>
 #include <unordered_map>
@@ -32,11 +34,31 @@ namespace {
 
 constexpr int64_t kMaxManifestBytes = int64_t{8} << 30;
 // Of one read: whole blocks, few enough to be in the core's own cache when they are hashed and copied.
-constexpr int64_t kReadBytes = 32 * kBlockBytes;
+constexpr int64_t kReadBytes = 64 * kBlockBytes;
+constexpr int64_t kLeastDirectBytes = 256 << 10;
+// What reads past the page cache begin and end at multiples of.
+constexpr int64_t kAlignment = 4096;
 // Of a thread's share of a request.
 constexpr int64_t kPieceBytes = 8 << 20;
 
 std::string reason() { return std::generic_category().message(errno); }
+
+class AlignedMemory {
+ public:
+  explicit AlignedMemory(int64_t size)
+      : size_(static_cast<size_t>(size)), memory_(static_cast<std::byte*>(std::aligned_alloc(kAlignment, size_))) {
+    if (!memory_) throw std::bad_alloc();
+  }
+  std::span<std::byte> bytes() const { return {memory_.get(), size_}; }
+
+ private:
+  struct Free {
+    void operator()(std::byte* memory) const { std::free(memory); }  // NOLINT: of aligned_alloc
+  };
+
+  size_t size_;
+  std::unique_ptr<std::byte, Free> memory_;
+};
 
 std::string manifest_path(const std::string& folder) { return folder + "/" + std::string(kManifestName); }
 
@@ -63,15 +85,11 @@ class CheckpointReader::File {
     open();
     const int64_t end = std::min(size_bytes, num_blocks(last) * kBlockBytes);
     int64_t offset = first / kBlockBytes * kBlockBytes;
-    // The disk goes on while this thread hashes. A hint: what it does not say is read all the same.
-    (void)::posix_fadvise(file_->get(), begin + offset, end - offset, POSIX_FADV_WILLNEED);
-    const auto size = static_cast<size_t>(std::min(kReadBytes, end - offset));
-    const auto buffer = std::make_unique_for_overwrite<std::byte[]>(size);
+    const AlignedMemory memory(kReadBytes + 2 * kAlignment);
     for (; offset < end; offset += kReadBytes) {
-      const std::span<std::byte> bytes(buffer.get(), static_cast<size_t>(std::min(kReadBytes, end - offset)));
-      read_fully(begin + offset, bytes);
+      const std::span<const std::byte> bytes = read_data(begin + offset, std::min(kReadBytes, end - offset), memory);
       check(bytes, block + offset / kBlockBytes, begin + offset);
-      visit(offset, std::span<const std::byte>(bytes));
+      visit(offset, bytes);
     }
   }
 
@@ -122,6 +140,7 @@ class CheckpointReader::File {
     std::call_once(opened_, [this] {
       file_.emplace(::open(path_.c_str(), O_RDONLY | O_CLOEXEC));
       if (file_->get() < 0) throw InputError(path_, fmt::format("cannot read: {}", reason()));
+      direct_.emplace(::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_DIRECT));
       std::vector<std::byte> header(static_cast<size_t>(saved_.header_bytes));
       read_fully(0, header);
       if (hash(header) != saved_.header_hash) throw InputError(path_, "is damaged: its header is not what was written");
@@ -130,6 +149,24 @@ class CheckpointReader::File {
       read_fully(saved_.hashes_begin_bytes, bytes);
       if (hash(bytes) != saved_.hashes_hash) throw InputError(path_, "is damaged: its hashes are not what was written");
     });
+  }
+
+  // What is large, past the page cache where the file system has that: it is read once, and need not push out what is
+  // used.
+  std::span<const std::byte> read_data(int64_t offset, int64_t size, const AlignedMemory& memory) const {
+    const int64_t first = offset / kAlignment * kAlignment;
+    const int64_t length = (offset + size - first + kAlignment - 1) / kAlignment * kAlignment;
+    const std::span<std::byte> wanted =
+        memory.bytes().subspan(static_cast<size_t>(offset - first), static_cast<size_t>(size));
+    const bool is_direct = direct_->get() >= 0 && size >= kLeastDirectBytes;
+    const ssize_t count =
+        !is_direct ? -1 : ::pread(direct_->get(), memory.bytes().data(), static_cast<size_t>(length), first);
+    if (count >= offset + size - first) {
+      bytes_read_ += count;
+    } else {
+      read_fully(offset, wanted);
+    }
+    return wanted;
   }
 
   void read_fully(int64_t offset, std::span<std::byte> bytes) const {
@@ -181,7 +218,7 @@ class CheckpointReader::File {
   const SavedFile& saved_;
   std::atomic<int64_t>& bytes_read_;
   std::once_flag opened_;
-  std::optional<base::FileDescriptor> file_;
+  std::optional<base::FileDescriptor> file_, direct_;  // direct_: below 0 where the file system has it not
   std::vector<uint64_t> hashes_;
   std::map<int64_t, Tensor> tensors_;  // by first byte
 };

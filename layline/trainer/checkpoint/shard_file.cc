@@ -1,58 +1,17 @@
 #include "layline/trainer/checkpoint/shard_file.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
+#include <tbb/parallel_for.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cassert>
-#include <cerrno>
-#include <system_error>
 #include <unordered_map>
 
-#include "layline/base/error.h"
-#include "layline/base/file_descriptor.h"
+#include "layline/trainer/checkpoint/file_writer.h"
 #include "layline/trainer/checkpoint/hashes.h"
 
 namespace layline::trainer::checkpoint {
 namespace {
-
-// Of one write.
-constexpr size_t kWriteBytes = 8 << 20;
-
-std::string reason() { return std::generic_category().message(errno); }
-
-class ShardWriter {
- public:
-  ShardWriter(std::string path, const std::function<bool()>& is_cancelled)
-      : path_(std::move(path)),
-        is_cancelled_(is_cancelled),
-        file_(::open(path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666)) {
-    if (file_.get() < 0) fail();
-  }
-
-  void write(std::span<const std::byte> bytes, int64_t offset) {
-    while (!bytes.empty()) {
-      if (is_cancelled_ && is_cancelled_()) throw base::RunError(path_, "writing it was given up");
-      const ssize_t count = ::pwrite(file_.get(), bytes.data(), std::min(bytes.size(), kWriteBytes), offset);
-      if (count < 0 && errno == EINTR) continue;
-      if (count < 0) fail();
-      bytes = bytes.subspan(static_cast<size_t>(count));
-      offset += count;
-    }
-  }
-
-  void finish() {
-    if (::fsync(file_.get()) != 0 || file_.close() != 0) fail();
-  }
-
- private:
-  [[noreturn]] void fail() const { throw base::RunError(path_, fmt::format("cannot write: {}", reason())); }
-
-  std::string path_;
-  const std::function<bool()>& is_cancelled_;
-  base::FileDescriptor file_;
-};
 
 using Contents = std::unordered_map<std::string, std::span<const std::byte>>;
 
@@ -117,29 +76,32 @@ std::vector<SavedSlice> saved_slices(const std::vector<ShardSlice>& slices, cons
   return saved;
 }
 
+// By tensor, in the order of the file, and one behind the other.
+std::vector<uint64_t> block_hashes(const formats::WrittenHeader& header, const Tensors& tensors) {
+  std::vector<std::vector<uint64_t>> of_tensors(header.order.size());
+  tbb::parallel_for(size_t{0}, header.order.size(), [&](size_t i) {
+    const auto found = tensors.contents.find(header.order[i]);
+    if (found != tensors.contents.end()) append_block_hashes(found->second, of_tensors[i]);
+  });
+  std::vector<uint64_t> hashes;
+  for (const std::vector<uint64_t>& some : of_tensors) hashes.insert(hashes.end(), some.begin(), some.end());
+  return hashes;
+}
+
 SavedFile write(const std::string& path, const formats::WrittenHeader& header, const Tensors& tensors,
                 const Offsets& offsets, const std::function<bool()>& is_cancelled) {
-  ShardWriter writer(path, is_cancelled);
   const auto header_bytes = std::as_bytes(std::span(header.bytes));
-  writer.write(header_bytes, 0);
-  SavedFile saved;
-  saved.header_bytes = saved.size_bytes = static_cast<int64_t>(header_bytes.size());
-  saved.header_hash = hash(header_bytes);
-  std::vector<uint64_t> hashes;
-  for (const std::string& name : header.order) {
-    if (name == kHashesName) continue;
-    const std::span<const std::byte> bytes = tensors.contents.at(name);
-    append_block_hashes(bytes, hashes);
-    writer.write(bytes, offsets.at(name));
-    saved.size_bytes += static_cast<int64_t>(bytes.size());
-  }
+  const std::vector<uint64_t> hashes = block_hashes(header, tensors);
   const auto hash_bytes = std::as_bytes(std::span(hashes));
+  SavedFile saved;
+  saved.header_bytes = static_cast<int64_t>(header_bytes.size());
+  saved.header_hash = hash(header_bytes);
   saved.hashes_begin_bytes = offsets.at(std::string(kHashesName));
   saved.num_hashes = static_cast<int64_t>(hashes.size());
   saved.hashes_hash = hash(hash_bytes);
-  saved.size_bytes += static_cast<int64_t>(hash_bytes.size());
-  writer.write(hash_bytes, saved.hashes_begin_bytes);
-  writer.finish();
+  std::vector<FilePart> parts = {{0, header_bytes}, {saved.hashes_begin_bytes, hash_bytes}};
+  for (const auto& [name, bytes] : tensors.contents) parts.push_back({offsets.at(name), bytes});
+  saved.size_bytes = write_new_file(path, std::move(parts), is_cancelled);
   return saved;
 }
 
