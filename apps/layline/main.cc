@@ -31,6 +31,7 @@ int run(int argc, char** argv) {
   layline::app::add_import(app);
   layline::app::add_report(app);
   layline::app::add_checkpoint(app);
+  layline::app::add_data(app);
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp& e) {
