@@ -6,6 +6,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "apps/layline/checkpoint_convert.h"
 #include "apps/layline/command.h"
 #include "apps/layline/terminal.h"
 #include "layline/base/text_table.h"
@@ -63,10 +64,11 @@ std::string text_of(const std::string& folder, const Manifest& manifest) {
                                    manifest.parameters.size()));
   text += row("step", fmt::format("{}, {} tokens, next sample {}", base::format_count(manifest.step),
                                   base::format_count(manifest.tokens), base::format_count(manifest.next_sample)));
-  text += row("layout", manifest.layout);
-  text += row("holds", fmt::format("weights{} in {}, of a run in {}", manifest.has_moments ? " and moments" : "",
+  const std::string from = text_at(run, "/import/from");
+  if (from.empty()) text += row("layout", manifest.layout);
+  text += row("holds", fmt::format("weights{} in {}, {}", manifest.has_moments ? " and moments" : "",
                                    manifest.type == trainer::formats::TensorType::kF64 ? "fp64" : "fp32",
-                                   text_at(run, "/precision")));
+                                   from.empty() ? "of a run in " + text_at(run, "/precision") : "from " + from));
   text += row("files", fmt::format("{}, {}", manifest.files.size(),
                                    base::format_bytes(static_cast<double>(manifest.size_bytes()))));
   return text;
@@ -104,8 +106,9 @@ void run_verify(const CheckpointFlags& flags) {
         {"seconds", seconds}};
     print(json.dump(2) + "\n");
   } else if (mistakes.empty()) {
-    print(fmt::format("{}: good: {} files, {} in {} ({} a second)\n", reader.folder(), reader.manifest().files.size(),
-                      base::format_bytes(bytes), base::format_seconds(seconds), base::format_bytes(bytes / seconds)));
+    print(fmt::format("{}: good: {} {}, {} in {} ({} a second)\n", reader.folder(), reader.manifest().files.size(),
+                      reader.manifest().files.size() == 1 ? "file" : "files", base::format_bytes(bytes),
+                      base::format_seconds(seconds), base::format_bytes(bytes / seconds)));
   }
   for (const std::string& mistake : mistakes) fmt::print(stderr, "error: {}\n", mistake);
   if (!mistakes.empty()) throw Exit{kBadInput};
@@ -123,11 +126,13 @@ CLI::App* add_command(CLI::App& parent, const char* name, const char* help,
 }  // namespace
 
 void add_checkpoint(CLI::App& app) {
-  CLI::App* command = app.add_subcommand("checkpoint", "Look at checkpoints of training runs, and verify them");
+  CLI::App* command = app.add_subcommand(
+      "checkpoint", "Look at checkpoints of training runs, verify them, and bring them to other formats");
   command->require_subcommand(1);
   auto flags = std::make_shared<CheckpointFlags>();
   add_command(*command, "info", "Step, model, layout and size", flags)->callback([flags] { run_info(*flags); });
   add_command(*command, "verify", "Read every byte against its hash", flags)->callback([flags] { run_verify(*flags); });
+  add_checkpoint_conversions(*command);
   command->footer("Example: layline checkpoint verify saved");
 }
 

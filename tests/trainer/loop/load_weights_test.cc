@@ -9,6 +9,7 @@
 #include <string>
 #include <utility>
 
+#include "layline/trainer/checkpoint/model_weights.h"
 #include "layline/trainer/data/safetensors.h"
 #include "layline/trainer/model/stage.h"
 #include "tests/trainer/formats/files.h"
@@ -29,6 +30,23 @@ Weights weights_of(const spec::Model& model) {
     weights[parameter.name] = at::ones(parameter.global_shape);
   }
   return weights;
+}
+
+TEST(ModelWeights, AreShardedAsTheModelsParametersAre) {
+  for (const bool is_tied : {false, true}) {
+    spec::Model model = tiny_model();
+    model.tied_embeddings = is_tied;
+    model::Stage stage(model, {0, model.num_layers, true, true}, {.tp_size = 2}, {});
+    const auto weights = checkpoint::model_weights(model);
+    std::map<std::string, int64_t> dims;
+    for (const model::Parameter& parameter : stage.parameters()) {
+      dims[parameter.name] = parameter.sharded_dim;
+      ASSERT_EQ(weights.count(parameter.name), 1U) << parameter.name;
+      EXPECT_EQ(weights.at(parameter.name).shape, parameter.global_shape) << parameter.name;
+      EXPECT_EQ(weights.at(parameter.name).sharded_dim, parameter.sharded_dim) << parameter.name;
+    }
+    EXPECT_EQ(dims.size(), weights.size());
+  }
 }
 
 class CheckFits : public testing::Test {

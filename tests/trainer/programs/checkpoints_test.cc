@@ -137,6 +137,54 @@ TEST_F(Checkpoints, VerifyNamesWhatIsDamaged) {
   EXPECT_EQ(nlohmann::json::parse(bad.out)["mistakes"].size(), 1U);
 }
 
+TEST_F(Checkpoints, ExportedAndImportedTrainOnAsTheirWeightsDo) {
+  EXPECT_EQ(shell(train("")).code, 0);
+  EXPECT_EQ(layline("checkpoint export saved mine --dtype fp32").code, 0);
+  const auto losses = [&](const std::string& flags) {
+    fs::remove(path("metrics.jsonl"));
+    const Result result = shell("{} train run.json --set steps=2 " + flags);
+    EXPECT_EQ(result.code, 0) << result.err;
+    std::vector<std::pair<double, double>> numbers;
+    for (const nlohmann::json& row : rows()) numbers.emplace_back(row["loss"], row["grad_norm"]);
+    return numbers;
+  };
+  const auto loaded = losses("--set load=mine");
+  EXPECT_EQ(layline("checkpoint import mine imported").code, 0);
+  EXPECT_TRUE(has(layline("checkpoint info imported").out, "weights in fp32, from mine"));
+  EXPECT_EQ(losses("--set checkpoint.directory=imported --set checkpoint.resume=true"), loaded);
+  EXPECT_EQ(loaded.size(), 2U);
+}
+
+TEST_F(Checkpoints, ConvertedGoOnInTheOtherPrecision) {
+  EXPECT_EQ(shell(train("")).code, 0);
+  EXPECT_EQ(layline("checkpoint convert saved wide --dtype fp64 --shard-size 10kb").code, 0);
+  const Result wide = shell(
+      "{} train run.json --set checkpoint.directory=wide --set checkpoint.resume=true --set "
+      "precision=fp64 --set steps=4 --nproc 2 --set layout=tp2");
+  EXPECT_EQ(wide.code, 0) << wide.err;
+  EXPECT_EQ(rows().back()["step"], 4);
+  EXPECT_EQ(layline("checkpoint convert saved weights --drop-moments").code, 0);
+  EXPECT_TRUE(has(layline("checkpoint info weights").out, "weights in fp32, of a run in fp32"));
+}
+
+TEST_F(Checkpoints, ConversionsLeaveWhatIsThereAndSayWhatIsWrong) {
+  EXPECT_EQ(shell(train("")).code, 0);
+  EXPECT_EQ(layline("checkpoint export saved mine").code, 0);
+  expect_error(layline("checkpoint export saved mine"), {"mine: is there already"});
+  expect_error(layline("checkpoint export saved none/mine"), {"none/mine: cannot be made"});
+  expect_error(layline("checkpoint import mine saved"), {"saved: has a checkpoint of step 3 already"});
+  std::string config = read_text(path("mine/config.json"));
+  config.replace(config.find("\"intermediate_size\": 32"), 23, "\"intermediate_size\": 48");
+  write_text(path("mine/config.json"), config);
+  expect_error(layline("checkpoint import mine other"), {"weight \"model.layers.0.mlp.down_proj.weight\" is 16 x 32"});
+  EXPECT_FALSE(fs::exists(path("other/step-0000000000")));
+  damage(3);
+  EXPECT_EQ(layline("checkpoint export saved again").code, 2);
+  for (const auto& entry : fs::directory_iterator(path(""))) {
+    EXPECT_FALSE(has(entry.path().filename().string(), "again")) << entry.path();
+  }
+}
+
 // The folder goes while the run is on: the first save into it fails.
 class LostFolder : public Checkpoints {
  protected:
