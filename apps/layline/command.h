@@ -26,6 +26,7 @@ void add_import(CLI::App& app);
 void add_report(CLI::App& app);
 void add_checkpoint(CLI::App& app);
 void add_data(CLI::App& app);
+void add_watch(CLI::App& app);
 
 // One line for a command line that does not parse: CLI11's message, and the nearest known flag or command to what was
 // not known.

@@ -32,6 +32,7 @@ int run(int argc, char** argv) {
   layline::app::add_report(app);
   layline::app::add_checkpoint(app);
   layline::app::add_data(app);
+  layline::app::add_watch(app);
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp& e) {

@@ -61,6 +61,7 @@ void mend_end(int file_descriptor, const std::string& path) {
 std::string to_json_line(const StepRecord& record) {
   nlohmann::ordered_json json;
   json["step"] = record.step;
+  if (record.steps > 0) json["steps"] = record.steps;
   json["loss"] = record.loss;
   json["grad_norm"] = record.grad_norm;
   json["learning_rate"] = record.learning_rate;

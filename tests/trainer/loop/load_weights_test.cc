@@ -94,7 +94,7 @@ TEST_F(CheckFits, NamesAWeightThatTheModelDoesNotHave) {
 TEST_F(CheckFits, RefusesWeightsThatAreWholeNumbers) {
   at::Tensor& norm = weights_["model.norm.weight"];
   norm = norm.to(at::kInt);
-  EXPECT_THAT(mistake(), AllOf(HasSubstr("\"model.norm.weight\""), HasSubstr("Int"), HasSubstr("floating-point")));
+  EXPECT_THAT(mistake(), AllOf(HasSubstr("\"model.norm.weight\""), HasSubstr("I32"), HasSubstr("floating-point")));
 }
 
 TEST_F(CheckFits, ATiedHeadMayBeThereTwice) {

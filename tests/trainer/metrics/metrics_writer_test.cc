@@ -63,7 +63,7 @@ TEST_F(Metrics, ARowHasTheAgreedKeys) {
   std::set<std::string> keys;
   for (const auto& [key, value] : row.items()) keys.insert(key);
   EXPECT_EQ(keys,
-            (std::set<std::string>{"step", "loss", "grad_norm", "learning_rate", "tokens", "step_seconds",
+            (std::set<std::string>{"step", "steps", "loss", "grad_norm", "learning_rate", "tokens", "step_seconds",
                                    "tokens_per_second", "mfu", "peak_memory_bytes", "peak_memory_bytes_by_stage"}));
   EXPECT_EQ(row["step"], 3);
   EXPECT_EQ(row["loss"].get<double>(), 5.5451774444795625);  // to the last bit
