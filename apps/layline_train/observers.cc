@@ -34,8 +34,11 @@ void RankObserver::on_failure_elsewhere() {
   }).detach();
 }
 
-MainObserver::MainObserver(std::string metrics)
-    : metrics_path_(std::move(metrics)), style_(text_style()), is_terminal_(isatty(STDOUT_FILENO) != 0) {}
+MainObserver::MainObserver(std::string metrics, const std::string& checkpoints)
+    : metrics_path_(std::move(metrics)),
+      summary_(metrics_path_, checkpoints),
+      style_(text_style()),
+      is_terminal_(isatty(STDOUT_FILENO) != 0) {}
 
 void MainObserver::print(const std::string& text) {
   if (!is_read_) return;
@@ -56,18 +59,21 @@ void MainObserver::on_banner(const std::string& text) {
 
 void MainObserver::on_step(const trainer::loop::StepRecord& record) {
   if (metrics_) metrics_->write(record);
+  summary_.add(record);
   const bool must_be_shown = record.step == record.steps || record.validation_loss.has_value();
   if (is_time_for_a_line() || must_be_shown) print(step_line(record, style_) + "\n");
 }
 
 void MainObserver::on_message(const std::string& line) { print(line + "\n"); }
 
+void MainObserver::on_end() { print(summary_.text()); }
+
 void QuietObserver::on_message(const std::string& line) { fmt::print(stderr, "rank {}: {}\n", rank_, line); }
 
 std::unique_ptr<trainer::loop::Observer> make_observer(const trainer::config::RunConfig& config,
                                                        const trainer::loop::Launch& launch) {
   if (launch.rank != 0) return std::make_unique<QuietObserver>(launch.rank);
-  return std::make_unique<MainObserver>(config.metrics);
+  return std::make_unique<MainObserver>(config.metrics, config.checkpoint.directory);
 }
 
 }  // namespace layline::app

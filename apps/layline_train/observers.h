@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "apps/layline_train/run_summary.h"
 #include "layline/base/text_table.h"
 #include "layline/trainer/loop/train.h"
 #include "layline/trainer/metrics/metrics_writer.h"
@@ -24,16 +25,17 @@ class RankObserver : public trainer::loop::Observer {
   bool notes_signals_ = false;
 };
 
-// Rank 0: the banner and a line a step on standard output, at most ten a second on a terminal, and the metrics file.
-// When nobody reads the output any more, the run goes on without it.
+// Rank 0: the banner and a line a step on standard output, at most ten a second on a terminal, a summary, and the
+// metrics file. When nobody reads the output any more, the run goes on without it.
 class MainObserver : public RankObserver {
  public:
-  explicit MainObserver(std::string metrics);  // file, or ""
+  MainObserver(std::string metrics, const std::string& checkpoints);  // file and folder, or ""
   // Opens the metrics file: only now do all ranks hear of it when it cannot be written (base::InputError), and it is
   // not touched by a run that does not start.
   void on_banner(const std::string& text) override;
   void on_step(const trainer::loop::StepRecord& record) override;
   void on_message(const std::string& line) override;
+  void on_end() override;
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -43,6 +45,7 @@ class MainObserver : public RankObserver {
 
   std::string metrics_path_;
   std::optional<trainer::metrics::MetricsWriter> metrics_;
+  RunSummary summary_;
   base::TextStyle style_;
   bool is_terminal_;
   bool is_read_ = true;

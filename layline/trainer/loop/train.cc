@@ -108,6 +108,7 @@ class Run {
     }
     if (checkpoints_) checkpoints_->finish(done_);
     trainer_.world().barrier();
+    if (is_main()) observer_.on_end();
   }
 
  private:

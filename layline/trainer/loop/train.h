@@ -39,6 +39,8 @@ class Observer {
   virtual void on_step(const StepRecord& record) = 0;
   // One line, without its end, that the user should see now.
   virtual void on_message(const std::string& line) = 0;
+  // On rank 0, when all steps are done and saved.
+  virtual void on_end() {}
   // Asked on every rank after each step. When one rank says so, all stop together after the same step, and train()
   // returns as it does after the last one.
   virtual bool wants_stop() { return false; }
