@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "layline/base/units.h"
@@ -26,7 +27,7 @@ std::string joined(const std::vector<std::string>& parts) {
 void RunSummary::add(const trainer::metrics::StepRecord& record) {
   if (num_steps_++ == 0) {
     first_loss_ = record.loss;
-    tokens_before_ = record.tokens - static_cast<int64_t>(record.tokens_per_second * record.step_seconds + 0.5);
+    tokens_before_ = record.tokens - std::llround(record.tokens_per_second * record.step_seconds);
   }
   seconds_ += record.step_seconds + record.checkpoint_seconds.value_or(0);
   tokens_per_second_.push_back(record.tokens_per_second);

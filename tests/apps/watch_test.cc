@@ -27,9 +27,10 @@ TEST_F(WatchCommand, ShowsHowItIsNow) {
                                   "{\"step\": 21, \"los");
   const Result result = layline("watch m.jsonl");
   EXPECT_EQ(result.code, 0) << result.err;
-  for (const char* part : {"m.jsonl · dp1 tp1 pp2 mb1\n", "step 20 of 40 · 20.0 K tokens · lr 3.0e-04 · about 10 s left",
-                           "loss 3.2500 · valid 3.5000 (best 3.5000 at step 20) · 2,000 tok/s · MFU 45.7 %",
-                           "peak memory by stage  2 GiB", "1 checkpoint, the last at step 20", "tokens a second"}) {
+  for (const char* part :
+       {"m.jsonl · dp1 tp1 pp2 mb1\n", "step 20 of 40 · 20.0 K tokens · lr 3.0e-04 · about 10 s left",
+        "loss 3.2500 · valid 3.5000 (best 3.5000 at step 20) · 2,000 tok/s · MFU 45.7 %", "peak memory by stage  2 GiB",
+        "1 checkpoint, the last at step 20", "tokens a second"}) {
     EXPECT_TRUE(has(result.out, part)) << "want " << part << " in\n" << result.out;
   }
   EXPECT_FALSE(has(result.out, "\x1b"));
