@@ -104,7 +104,8 @@ TEST(Samples, ThatAreNoisyAreDoubtfulUntilOneIsNot) {
   Samples noisy = samples();
   const auto of_two = std::find_if(noisy.samples.begin(), noisy.samples.end(),
                                    [](const Sample& sample) { return sample.num_ranks == 2; });
-  const Sample calm = *of_two;
+  Sample calm = *of_two;
+  calm.spread = 0;
   of_two->spread = 2 * kNoisySpread;
   ASSERT_EQ(doubtful_points(noisy, 2).size(), 1U);
   EXPECT_EQ(doubtful_points(noisy, 2).front(), calm.point);
